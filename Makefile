@@ -1,0 +1,40 @@
+# What a newcomer types: `make test` (everything CI runs), `make leat` (the binary), `make crash` (the long kill -9 run).
+.PHONY: leat test test-deps check unit race e2e crash simulate fuzz bench compat fmt
+
+leat:
+	CGO_ENABLED=0 go build -trimpath -o bin/leat ./cmd/leat
+
+test:
+	@scripts/test
+
+test-deps:
+	@scripts/test-deps
+
+check:
+	@scripts/check
+
+unit:
+	go test ./internal/... ./cmd/...
+
+race:
+	go test -race ./internal/journal/... ./internal/commitlog/... ./internal/broker/... ./internal/flow/... ./internal/job/...
+
+e2e:
+	go test ./test/...
+
+# 50 SIGKILLs while a million records flow; CI does 10.
+crash:
+	go test ./test/crash -count=1 -timeout 60m -v -kills 50 -records 1000000
+
+# The whole node on one goroutine over a file system that loses unsynced writes; CI does 2,000 histories.
+simulate:
+	go test ./test/simulation -count=1 -timeout 120m -v -histories 20000
+
+fuzz:
+	@scripts/fuzz
+
+bench:
+	@scripts/bench
+
+fmt:
+	go tool -modfile=tools/go.mod gofumpt -w cmd internal test bench
