@@ -1,0 +1,84 @@
+// Package connector is what a source is to the engine: partitions that are read by position, decoded into columns.
+//
+// What always holds: a position means the same row for ever, so a range of positions can be read again after a crash and gives
+// the same rows; Read never waits for data that is not there yet; nothing that is read is dropped silently: a record that
+// cannot be decoded is in Rows.Bad.
+package connector
+
+import "github.com/leat-io/leat/internal/column"
+
+// Source is a set of partitions. Its methods may be called by any goroutine.
+type Source interface {
+	// Partitions is how many there are now. The number may grow, never shrink.
+	Partitions() int
+	// Ends appends the position after the last readable row of each partition to dst, all taken at one instant.
+	// A transaction that is open is not readable yet.
+	Ends(dst []int64) []int64
+	// Start gives the positions at which a new reader begins; mode is the source's start option, "earliest" or "latest".
+	Start(mode string) ([]int64, error)
+	// Open makes a reader of one partition that decodes the given columns of the source, by index in its declaration,
+	// generated ones excluded. Columns may be empty: then only the number of rows and their offsets count.
+	// A source is read by one goroutine per partition, or per range if it is Striped: each opens its own.
+	Open(partition int, columns []int) (Partition, error)
+}
+
+// Striped is a source whose partitions can be cut into ranges that different workers read.
+type Striped interface {
+	Source
+	// MaxTimeBefore is the greatest event time of the partition's rows before pos, in microseconds, and false when there are none.
+	MaxTimeBefore(partition int, pos int64) (int64, bool)
+}
+
+// Bounded is a source that ends: when a reader has come to the end of every partition, event time is over and all windows close.
+type Bounded interface {
+	Source
+	// Bound is the position at which each partition ends for good, false while it is not known.
+	Bound(partition int) (int64, bool)
+}
+
+// Partition reads one partition for one worker. Only one goroutine uses it at a time.
+type Partition interface {
+	// Read decodes rows from the positions [from, to), at most max of them (it may do fewer), into out, which it resets first.
+	// It returns the position to go on from, which is greater than from unless from == to. Rows that are not there any more
+	// (deleted by retention) are an error that says how many are missing; positions without a row (control records, gaps left
+	// by compaction) are passed over.
+	Read(from, to int64, max int, out *Rows) (next int64, err error)
+	Close() error
+}
+
+// Rows is a chunk of decoded rows, in the order of their offsets. The memory that Cols, Bad and Raw show belongs to the
+// Partition and is valid until its next Read or Close.
+type Rows struct {
+	Len int
+	// Cols has one vector of Len values for each column that was asked for, in that order. Read may fill the vectors that are
+	// there or put its own in their place.
+	Cols []*column.Vector
+	// Offsets has each row's position.
+	Offsets []int64
+	// Appended is when each row was appended to the log, in microseconds, which bounds how far ahead its event time may be;
+	// empty when the source does not know (a generator): then nothing is bounded.
+	Appended []int64
+	// Raw gives the bytes of a row's record, for dead letters; nil when the source has none.
+	Raw func(row int) []byte
+	// Bad are the records in the range that could not be decoded.
+	Bad []Bad
+}
+
+// Bad is one record that could not be decoded.
+type Bad struct {
+	Offset int64
+	Reason string
+	Data   []byte // the record's value as it came
+}
+
+// Reset empties r for a reader of n columns, keeping memory.
+func (r *Rows) Reset(n int) {
+	r.Len = 0
+	for len(r.Cols) < n {
+		r.Cols = append(r.Cols, &column.Vector{})
+	}
+	r.Cols = r.Cols[:n]
+	r.Offsets, r.Appended, r.Raw = r.Offsets[:0], r.Appended[:0], nil
+	clear(r.Bad)
+	r.Bad = r.Bad[:0]
+}
