@@ -1,0 +1,275 @@
+// Package broker owns topics, partitions, idempotent producers and consumer groups: everything between a door and the journal.
+//
+// A record batch enters through Produce or a Unit, gets its offset under the journal's ordering lock, travels in a journal unit, and is
+// appended to its partition's file by ApplyBatch while the journal is being synced. The high watermark follows the sync. The same
+// ApplyBatch runs at recovery.
+//
+// What always holds:
+//   - Offsets of a partition are given out in journal order, without gaps, and never again.
+//   - Appended() >= HighWatermark(); both only grow; neither ever lies inside an atomic unit.
+//   - A duplicate of an idempotent producer is answered with the offset of the first one, once that is durable.
+//   - Metadata (topics, group members, committed offsets) is answered for only when its journal unit is durable.
+//   - Coordinators and policies are pure functions; what has goroutines, timers or files is the thin shell around them.
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leat-io/leat/internal/clock"
+	"github.com/leat-io/leat/internal/commitlog"
+	"github.com/leat-io/leat/internal/journal"
+	"github.com/leat-io/leat/internal/kv"
+	"github.com/leat-io/leat/internal/vfs"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options says what a Broker is built from. Zero values of the optional fields mean Kafka's defaults.
+type Options struct {
+	Journal *journal.Journal
+	KV      *kv.DB
+	FS      vfs.FS
+	Dir     string // the folder of partition files, the broker's own
+	Clock   clock.Clock
+	Logger  *slog.Logger
+
+	// Metrics takes the broker's metrics; nil: none.
+	Metrics prometheus.Registerer
+
+	Reserve Reserve
+
+	// AutoCreate makes a topic when a client asks for one that does not exist.
+	AutoCreate bool
+	// DefaultPartitions is the number of partitions when a client leaves it open; default 1.
+	DefaultPartitions int32
+	// MaxPartitions bounds the partitions of the whole node; default 100,000.
+	MaxPartitions int
+	// TopicDefaults overrides the built-in defaults of topic settings.
+	TopicDefaults map[string]string
+
+	// RetentionInterval is how often retention looks at every partition; default 5 minutes.
+	RetentionInterval time.Duration
+	// ProducerExpiry is how long the sequence numbers of a quiet idempotent producer are remembered; default 24 hours.
+	ProducerExpiry time.Duration
+	// OffsetsRetention is how long the offsets of an empty group are kept; default 7 days.
+	OffsetsRetention time.Duration
+	// InitialRebalanceDelay is how long the first members of an empty group wait for others to join the first generation;
+	// negative: no wait; default 3 seconds, as Kafka's group.initial.rebalance.delay.ms.
+	InitialRebalanceDelay time.Duration
+	// MaxOpenFiles bounds the partition files held open; default 1,024.
+	MaxOpenFiles int
+}
+
+func (o *Options) setDefaults() {
+	if o.Clock == nil {
+		o.Clock = clock.Real
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.DefaultPartitions <= 0 {
+		o.DefaultPartitions = 1
+	}
+	if o.MaxPartitions <= 0 {
+		o.MaxPartitions = 100_000
+	}
+	if o.RetentionInterval <= 0 {
+		o.RetentionInterval = 5 * time.Minute
+	}
+	if o.ProducerExpiry <= 0 {
+		o.ProducerExpiry = 24 * time.Hour
+	}
+	if o.OffsetsRetention <= 0 {
+		o.OffsetsRetention = 7 * 24 * time.Hour
+	}
+	switch {
+	case o.InitialRebalanceDelay == 0:
+		o.InitialRebalanceDelay = 3 * time.Second
+	case o.InitialRebalanceDelay < 0:
+		o.InitialRebalanceDelay = 0
+	}
+	if o.MaxOpenFiles <= 0 {
+		o.MaxOpenFiles = 1024
+	}
+}
+
+// Broker is the log side of one node.
+//
+// Locks, outer to inner: ddl, the journal's ordering lock, ends, topicsMu, a partition's logMu. Nothing is waited for while one of
+// the last four is held.
+type Broker struct {
+	o       Options
+	journal *journal.Journal
+	kv      *kv.DB
+	log     *slog.Logger
+	clock   clock.Clock
+	logs    *commitlog.Manager
+
+	epoch   int32 // leader epoch of this start
+	running atomic.Bool
+	closed  atomic.Bool
+	low     atomic.Bool // the disk is nearly full
+
+	ddl sync.Mutex // serialises creation and deletion of topics
+
+	topicsMu   sync.RWMutex
+	byName     map[string]*Topic
+	byID       map[TopicID]*Topic
+	partitions int
+
+	ends    ends
+	ids     producerIDs
+	groups  *coordinator
+	size    atomic.Int64
+	stop    chan struct{}
+	stopped sync.WaitGroup
+	metrics *metrics
+}
+
+// Open loads the topics from the metadata. Then, in this order: the journal's Recover, whose apply function hands KindMeta to the database and
+// KindBatch to ApplyBatch; the journal's Start with the same function; and Start, which makes the broker take requests.
+func Open(o Options) (*Broker, error) {
+	o.setDefaults()
+	if o.Journal == nil || o.KV == nil || o.FS == nil || o.Dir == "" {
+		return nil, errors.New("broker: Journal, KV, FS and Dir are needed")
+	}
+	if err := checkConfigs(o.TopicDefaults); err != nil {
+		return nil, fmt.Errorf("broker: default topic settings: %w", err)
+	}
+	b := &Broker{
+		o: o, journal: o.Journal, kv: o.KV, log: o.Logger, clock: o.Clock,
+		byName: map[string]*Topic{}, byID: map[TopicID]*Topic{},
+		stop: make(chan struct{}),
+	}
+	logs, err := commitlog.NewManager(commitlog.ManagerOptions{
+		FS: o.FS, Dir: o.Dir, Clock: o.Clock, Logger: o.Logger, MaxFiles: o.MaxOpenFiles,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("broker: %w", err)
+	}
+	b.logs = logs
+	b.ends.init()
+	if err := b.loadTopics(); err != nil {
+		return nil, err
+	}
+	if err := b.loadAtomicUnits(); err != nil {
+		return nil, err
+	}
+	b.journal.OnDurable(b.onDurable)
+	return b, nil
+}
+
+const (
+	metaEpoch = "broker/epoch"
+	metaUnits = "broker/atomic-units"
+)
+
+// Start ends recovery and begins to serve: the journal must be recovered and started. Files that reach behind the journal's last unit are
+// cut, the leader epoch goes up, and the loops for retention, the disk reserve and groups run until Close.
+func (b *Broker) Start(ctx context.Context) error {
+	if err := b.finishRecovery(); err != nil {
+		return err
+	}
+	if err := b.raiseEpoch(ctx); err != nil {
+		return err
+	}
+	if err := b.ids.load(b); err != nil {
+		return err
+	}
+	groups, err := newCoordinator(b)
+	if err != nil {
+		return err
+	}
+	b.groups = groups
+	b.metrics = newMetrics(b)
+	b.running.Store(true)
+	b.checkReserve()
+	b.every(time.Second, b.checkReserve)
+	b.every(b.o.RetentionInterval, b.retainAll)
+	b.every(10*time.Minute, b.groups.expireOffsets)
+	return nil
+}
+
+// raiseEpoch gives this start a leader epoch of its own (KIP-320), so that clients notice that they must check their position.
+func (b *Broker) raiseEpoch(ctx context.Context) error {
+	raw, ok, err := b.kv.GetMeta(metaEpoch)
+	if err != nil {
+		return fmt.Errorf("broker: read leader epoch: %w", err)
+	}
+	epoch := int32(0)
+	if ok {
+		if err := json.Unmarshal(raw, &epoch); err != nil {
+			return fmt.Errorf("broker: stored leader epoch is malformed: %w", err)
+		}
+		epoch++
+	}
+	raw, err = json.Marshal(epoch)
+	if err != nil {
+		return err
+	}
+	b.epoch = epoch
+	return b.commitMeta(ctx, map[string][]byte{metaEpoch: raw})
+}
+
+// commitMeta makes metadata durable; a nil value deletes the key.
+func (b *Broker) commitMeta(ctx context.Context, entries map[string][]byte) error {
+	u := journal.NewUnit()
+	for k, v := range entries {
+		kv.AppendMeta(u, k, v)
+	}
+	lsn, err := b.journal.Commit(u, nil)
+	if err != nil {
+		return err
+	}
+	return b.journal.Wait(ctx, lsn)
+}
+
+// every runs fn each interval, in one goroutine, until Close.
+func (b *Broker) every(interval time.Duration, fn func()) {
+	b.stopped.Go(func() {
+		for {
+			t := b.clock.NewTimer(interval)
+			select {
+			case <-b.stop:
+				t.Stop()
+				return
+			case <-t.C():
+				fn()
+			}
+		}
+	})
+}
+
+// Close stops the loops and closes the files. The journal, closed by its owner, must take no more batches by then.
+func (b *Broker) Close() error {
+	if !b.closed.CompareAndSwap(false, true) {
+		return nil
+	}
+	close(b.stop)
+	b.stopped.Wait()
+	if b.groups != nil {
+		b.groups.close()
+	}
+	return b.logs.Close()
+}
+
+// LeaderEpoch is the epoch of this start, the same for all partitions.
+func (b *Broker) LeaderEpoch() int32 { return b.epoch }
+
+// StorageLow reports whether the disk is nearly full: doors refuse to produce, and sources pause until it is false again.
+func (b *Broker) StorageLow() bool { return b.low.Load() }
+
+// AutoCreates reports whether topics are made when clients ask for them.
+func (b *Broker) AutoCreates() bool { return b.o.AutoCreate }
+
+// DefaultPartitions is the number of partitions of a topic made without saying how many.
+func (b *Broker) DefaultPartitions() int32 { return b.o.DefaultPartitions }
+
+// Wait returns when the unit at lsn is durable and applied.
+func (b *Broker) Wait(ctx context.Context, lsn journal.LSN) error { return b.journal.Wait(ctx, lsn) }

@@ -1,0 +1,87 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/leat-io/leat/internal/journal"
+)
+
+// PrepareCheckpoint makes durable, outside the journal, all that the broker keeps in files: when it returns, batches of units up to and including
+// the LSN are in synced partition files, and metadata is in the database (its Flush is the caller's). The caller may then recycle the journal
+// before that LSN.
+func (b *Broker) PrepareCheckpoint(ctx context.Context) (journal.LSN, error) {
+	upTo := b.journal.Durable()
+	if err := b.logs.Sync(ctx); err != nil {
+		return 0, fmt.Errorf("broker: sync partition files: %w", err)
+	}
+	b.ends.mu.Lock()
+	b.ends.trim()
+	empty := len(b.ends.units) == 0
+	raw := b.ends.appendUnits(nil)
+	b.ends.mu.Unlock()
+	_, stored, err := b.kv.GetMeta(metaUnits)
+	if err != nil {
+		return 0, fmt.Errorf("broker: %w", err)
+	}
+	switch {
+	case !empty:
+		err = b.commitMeta(ctx, map[string][]byte{metaUnits: raw})
+	case stored:
+		err = b.commitMeta(ctx, map[string][]byte{metaUnits: nil})
+	}
+	if err != nil {
+		return 0, fmt.Errorf("broker: store atomic units: %w", err)
+	}
+	return upTo, nil
+}
+
+// finishRecovery brings memory and files to where the journal ended.
+func (b *Broker) finishRecovery() error {
+	if err := b.loadTopics(); err != nil {
+		return err
+	}
+	b.ends.mu.Lock()
+	b.ends.partial, b.ends.waiting = nil, nil
+	b.ends.mu.Unlock()
+	known := map[string]bool{}
+	for _, t := range b.Topics() {
+		for _, p := range t.partitions {
+			known[p.String()] = true
+			if err := p.finishRecovery(); err != nil {
+				return err
+			}
+		}
+	}
+	names, err := b.logs.Names()
+	if err != nil {
+		return fmt.Errorf("broker: %w", err)
+	}
+	for _, name := range names {
+		if known[name] || !strings.Contains(name, "-") {
+			continue
+		}
+		b.log.Info("removing the files of a topic that was deleted", "folder", name)
+		if err := b.logs.Remove(name); err != nil {
+			return fmt.Errorf("broker: remove %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// finishRecovery cuts what the files have behind the journal's last unit; it was never durable.
+func (p *Partition) finishRecovery() error {
+	if p.touched && p.Err() == nil {
+		if err := p.log.Truncate(p.next); err != nil {
+			if err = p.judge(err); errors.Is(err, ErrDamaged) {
+				return nil
+			}
+			return err
+		}
+	}
+	p.appended.Store(p.next)
+	p.highWater.Store(p.next)
+	return nil
+}

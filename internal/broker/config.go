@@ -1,0 +1,184 @@
+package broker
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ConfigType is how Kafka's DescribeConfigs names the type of a setting.
+type ConfigType int8
+
+const (
+	ConfigBool   ConfigType = 1
+	ConfigString ConfigType = 2
+	ConfigInt    ConfigType = 3
+	ConfigLong   ConfigType = 5
+	ConfigDouble ConfigType = 6
+	ConfigList   ConfigType = 7
+)
+
+// ConfigDef describes one topic setting.
+type ConfigDef struct {
+	Name    string
+	Default string
+	Type    ConfigType
+	Doc     string
+	check   func(string) error
+}
+
+// TopicConfigs is every topic setting that Leat knows, by name. Settings that only mean something with replicas or with Kafka's own
+// file handling are taken and reported, since tools set them; the documentation says which have an effect.
+var TopicConfigs = []ConfigDef{
+	{"cleanup.policy", "delete", ConfigList, "delete, compact or both", cleanupPolicy},
+	{"compression.type", "producer", ConfigString, "producer keeps batches as they came", oneOf("producer")},
+	{"delete.retention.ms", "86400000", ConfigLong, "how long a tombstone is kept after compaction", atLeast(0)},
+	{"file.delete.delay.ms", "60000", ConfigLong, "has no effect", atLeast(0)},
+	{"flush.messages", "9223372036854775807", ConfigLong, "has no effect: every record is synced through the journal", atLeast(1)},
+	{"flush.ms", "9223372036854775807", ConfigLong, "has no effect: every record is synced through the journal", atLeast(0)},
+	{"index.interval.bytes", "4096", ConfigInt, "bytes of log between two index entries", within(0, math.MaxInt32)},
+	{"max.compaction.lag.ms", "9223372036854775807", ConfigLong, "longest time a record may stay uncompacted", atLeast(1)},
+	{"max.message.bytes", "1048588", ConfigInt, "largest record batch, as compressed by the producer", within(0, math.MaxInt32)},
+	{"message.timestamp.after.max.ms", "3600000", ConfigLong, "how far ahead of now a record's timestamp may be", atLeast(0)},
+	{"message.timestamp.before.max.ms", "9223372036854775807", ConfigLong, "how far behind now a record's timestamp may be", atLeast(0)},
+	{"message.timestamp.type", "CreateTime", ConfigString, "CreateTime or LogAppendTime", oneOf("CreateTime", "LogAppendTime")},
+	{"min.cleanable.dirty.ratio", "0.5", ConfigDouble, "share of uncompacted log from which on compaction runs", ratio},
+	{"min.compaction.lag.ms", "0", ConfigLong, "time a record stays uncompacted", atLeast(0)},
+	{"min.insync.replicas", "1", ConfigInt, "has no effect: there is one replica", within(1, math.MaxInt32)},
+	{"preallocate", "false", ConfigBool, "has no effect", oneOf("true", "false")},
+	{"retention.bytes", "-1", ConfigLong, "size a partition is kept below; -1: no limit", atLeast(-1)},
+	{"retention.ms", "604800000", ConfigLong, "age at which records are deleted; -1: never", atLeast(-1)},
+	{"segment.bytes", "1073741824", ConfigInt, "size at which a new segment begins", within(14, math.MaxInt32)},
+	{"segment.index.bytes", "10485760", ConfigInt, "has no effect: indexes grow as needed", within(4, math.MaxInt32)},
+	{"segment.jitter.ms", "0", ConfigLong, "has no effect", atLeast(0)},
+	{"segment.ms", "604800000", ConfigLong, "age at which a new segment begins", atLeast(1)},
+	{"unclean.leader.election.enable", "false", ConfigBool, "has no effect: there is one replica", oneOf("true", "false")},
+}
+
+// topicConfig returns the definition of a setting.
+func topicConfig(name string) (ConfigDef, bool) {
+	i := slices.IndexFunc(TopicConfigs, func(d ConfigDef) bool { return d.Name == name })
+	if i < 0 {
+		return ConfigDef{}, false
+	}
+	return TopicConfigs[i], true
+}
+
+// checkConfigs refuses unknown names and bad values. Names under "leat." are Leat's own and kept as they are.
+func checkConfigs(configs map[string]string) error {
+	for name, value := range configs {
+		if strings.HasPrefix(name, "leat.") {
+			continue
+		}
+		def, ok := topicConfig(name)
+		if !ok {
+			return fmt.Errorf("%w: unknown topic setting %q", ErrInvalidConfig, name)
+		}
+		if err := def.check(value); err != nil {
+			return fmt.Errorf("%w: %s = %q: %w", ErrInvalidConfig, name, value, err)
+		}
+	}
+	return nil
+}
+
+// settings are a topic's configs, parsed once, for the paths that use them per batch.
+type settings struct {
+	retentionMs, retentionBytes int64
+	segmentBytes, segmentMs     int64
+	indexInterval               int64
+	maxMessage                  int
+	logAppendTime               bool
+	compacted, deletes          bool
+	maxBehindMs, maxAheadMs     int64
+}
+
+// parseSettings needs configs that passed checkConfigs.
+func parseSettings(configs, defaults map[string]string) settings {
+	get := func(name string) string {
+		if v, ok := configs[name]; ok {
+			return v
+		}
+		if v, ok := defaults[name]; ok {
+			return v
+		}
+		def, _ := topicConfig(name)
+		return def.Default
+	}
+	num := func(name string) int64 {
+		n, _ := strconv.ParseInt(get(name), 10, 64)
+		return n
+	}
+	s := settings{
+		retentionMs: num("retention.ms"), retentionBytes: num("retention.bytes"),
+		segmentBytes: num("segment.bytes"), segmentMs: num("segment.ms"),
+		indexInterval: num("index.interval.bytes"),
+		maxMessage:    int(num("max.message.bytes")),
+		logAppendTime: get("message.timestamp.type") == "LogAppendTime",
+		maxBehindMs:   num("message.timestamp.before.max.ms"), maxAheadMs: num("message.timestamp.after.max.ms"),
+	}
+	for policy := range strings.SplitSeq(get("cleanup.policy"), ",") {
+		switch strings.TrimSpace(policy) {
+		case "compact":
+			s.compacted = true
+		case "delete":
+			s.deletes = true
+		}
+	}
+	return s
+}
+
+func within(lo, hi int64) func(string) error {
+	return func(v string) error {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return fmt.Errorf("not a whole number")
+		}
+		if n < lo || n > hi {
+			return fmt.Errorf("must be between %d and %d", lo, hi)
+		}
+		return nil
+	}
+}
+
+func atLeast(lo int64) func(string) error {
+	return func(v string) error {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return fmt.Errorf("not a whole number")
+		}
+		if n < lo {
+			return fmt.Errorf("must be at least %d", lo)
+		}
+		return nil
+	}
+}
+
+func oneOf(values ...string) func(string) error {
+	return func(v string) error {
+		if !slices.Contains(values, v) {
+			return fmt.Errorf("must be %s", strings.Join(values, " or "))
+		}
+		return nil
+	}
+}
+
+func ratio(v string) error {
+	f, err := strconv.ParseFloat(v, 64)
+	if err != nil || !(f >= 0 && f <= 1) {
+		return fmt.Errorf("must be a number between 0 and 1")
+	}
+	return nil
+}
+
+func cleanupPolicy(v string) error {
+	for policy := range strings.SplitSeq(v, ",") {
+		switch strings.TrimSpace(policy) {
+		case "compact", "delete":
+		default:
+			return fmt.Errorf("must be delete, compact, or both with a comma between")
+		}
+	}
+	return nil
+}

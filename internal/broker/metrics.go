@@ -1,0 +1,63 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const metaProducerID = "broker/producer-id"
+
+func formatInt(n int64) []byte { return strconv.AppendInt(nil, n, 10) }
+
+func (ids *producerIDs) load(b *Broker) error {
+	ids.mu = make(chan struct{}, 1)
+	raw, ok, err := b.kv.GetMeta(metaProducerID)
+	if err != nil {
+		return fmt.Errorf("broker: read producer ids: %w", err)
+	}
+	if !ok {
+		return nil
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil {
+		return fmt.Errorf("broker: stored producer id is malformed: %w", err)
+	}
+	ids.next, ids.end = n, n
+	return nil
+}
+
+// metrics are the broker's figures; nil takes none.
+type metrics struct{}
+
+func newMetrics(b *Broker) *metrics {
+	r := b.o.Metrics
+	if r == nil {
+		return nil
+	}
+	for _, c := range []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_log_bytes", Help: "Bytes in partition files."},
+			func() float64 { return float64(b.size.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_log_partitions", Help: "Partitions of all topics."},
+			func() float64 {
+				b.topicsMu.RLock()
+				defer b.topicsMu.RUnlock()
+				return float64(b.partitions)
+			}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_storage_low", Help: "1 while producing is refused because the disk is nearly full."},
+			func() float64 {
+				if b.low.Load() {
+					return 1
+				}
+				return 0
+			}),
+	} {
+		var dup prometheus.AlreadyRegisteredError
+		if err := r.Register(c); err != nil && !errors.As(err, &dup) {
+			b.log.Warn("a metric cannot be registered", "err", err)
+		}
+	}
+	return &metrics{}
+}
