@@ -10,23 +10,23 @@ type Kind uint8
 
 // The kinds, with the slice of Vector that holds their values.
 const (
-	Unknown     Kind = iota // an untyped literal or NULL before the binder has typed it; never in a batch
-	Bool                    // Bools
-	Int16                   // I16
-	Int32                   // I32
-	Int64                   // I64
-	Float32                 // F32
-	Float64                 // F64
-	Numeric                 // Dec
-	Text                    // Off, Data; text and varchar
-	Bytea                   // Off, Data
-	Date                    // I32, days since 1970-01-01; math.MinInt32 and MaxInt32 are -infinity and infinity
-	Time                    // I64, microseconds since midnight
-	Timestamp               // I64, microseconds since 1970-01-01 00:00; math.MinInt64 and MaxInt64 are the infinities
-	Timestamptz             // I64, microseconds since the Unix epoch, as Timestamp
-	IntervalKind            // Iv
-	JSONB                   // Off, Data: PostgreSQL's canonical jsonb text
-	Array                   // Off, Data: an encoded array of Type.Elem (see AppendArray)
+	Unknown      Kind = iota // an untyped literal or NULL before the binder has typed it; never in a batch
+	Bool                     // Bools
+	Int16                    // I16
+	Int32                    // I32
+	Int64                    // I64
+	Float32                  // F32
+	Float64                  // F64
+	Numeric                  // Dec
+	Text                     // Off, Data; text and varchar
+	Bytea                    // Off, Data
+	Date                     // I32, days since 1970-01-01; math.MinInt32 and MaxInt32 are -infinity and infinity
+	Time                     // I64, microseconds since midnight
+	Timestamp                // I64, microseconds since 1970-01-01 00:00; math.MinInt64 and MaxInt64 are the infinities
+	Timestamptz              // I64, microseconds since the Unix epoch, as Timestamp
+	IntervalKind             // Iv
+	JSONB                    // Off, Data: PostgreSQL's canonical jsonb text
+	Array                    // Off, Data: an encoded array of Type.Elem (see AppendArray)
 	numKinds
 )
 

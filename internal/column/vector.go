@@ -28,6 +28,11 @@ type Vector struct {
 	Iv    []Interval
 	Off   []uint32
 	Data  []byte
+
+	bits Bitmap // spare words for Valid, kept between uses
+	view bool   // the slices belong to another vector: Reset gives them up
+	// viewBits: Valid belongs to another vector as well.
+	viewBits bool
 }
 
 // Batch is a slice of a relation: Len rows, each with a weight. Its vectors all have Len values.
@@ -36,6 +41,9 @@ type Batch struct {
 	Cols []*Vector
 	// Weights is nil when every row has weight +1. -1 retracts a row; other weights are legal.
 	Weights []int64
+
+	spare []int64 // memory for Weights, kept between uses
+	view  bool    // Weights belong to another batch
 }
 
 // MaxRows is how many rows operators put into a batch; readers accept any number up to 1<<16.

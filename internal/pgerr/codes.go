@@ -9,11 +9,11 @@ const (
 	NoData  = "02000"
 
 	// Class 08: connection exception.
-	ConnectionException         = "08000"
-	ConnectionDoesNotExist      = "08003"
-	ConnectionFailure           = "08006"
-	ProtocolViolation           = "08P01"
-	FeatureNotSupported         = "0A000"
+	ConnectionException          = "08000"
+	ConnectionDoesNotExist       = "08003"
+	ConnectionFailure            = "08006"
+	ProtocolViolation            = "08P01"
+	FeatureNotSupported          = "0A000"
 	InvalidTransactionInitiation = "0B000"
 
 	// Class 21, 22: cardinality violation, data exception.
