@@ -1,0 +1,377 @@
+package expr
+
+import (
+	"slices"
+
+	"github.com/leat-io/leat/internal/column"
+)
+
+// choiceEval is CASE and COALESCE: several branches, each evaluated for the rows that it is for, put together.
+type choiceEval struct {
+	conds []unit // CASE: conds[i] leads to branches[i]; nil for COALESCE, where a branch keeps the rows that are not NULL
+	// branches has one more than conds, the ELSE.
+	branches []unit
+	out      column.Vector
+	valid    column.Bitmap
+	typ      column.Type
+	from     []uint16 // per row, the branch, for results of variable width
+	vecs     []*column.Vector
+}
+
+func newCase(args []unit, t column.Type) *choiceEval {
+	e := &choiceEval{typ: t}
+	for i, a := range args {
+		if i%2 == 0 && i+1 < len(args) {
+			e.conds = append(e.conds, a)
+		} else {
+			e.branches = append(e.branches, a)
+		}
+	}
+	return e
+}
+
+func newCoalesce(args []unit, t column.Type) *choiceEval { return &choiceEval{typ: t, branches: args} }
+
+func (e *choiceEval) eval(r *run, sel []int32) *column.Vector {
+	n := r.n
+	out := &e.out
+	out.Valid = nil
+	out.Resize(e.typ, n)
+	e.valid = column.FillAll(e.valid, n)
+	e.vecs = e.vecs[:0]
+	varlen := e.typ.Kind.Varlen()
+	if varlen {
+		e.from = slices.Grow(e.from[:0], n)[:n]
+	}
+	rest, taken := r.rows.get(n), r.rows.get(n)
+	rows := sel
+	nulls := false
+	for b := range e.branches {
+		if rows != nil && len(rows) == 0 {
+			break
+		}
+		last := b == len(e.branches)-1
+		var v *column.Vector
+		mine := rows
+		switch {
+		case last:
+			v = e.branches[b].eval(r, rows)
+		case e.conds != nil:
+			taken = e.conds[b].selectRows(r, rows, taken[:0])
+			if r.err != nil {
+				break
+			}
+			mine = taken
+			rest = without(rest, rows, n, taken)
+			if len(taken) > 0 {
+				v = e.branches[b].eval(r, taken)
+			}
+		default:
+			v = e.branches[b].eval(r, rows)
+			if r.err != nil {
+				break
+			}
+			all := rows
+			if all == nil {
+				all = allRows(n)
+			}
+			switch {
+			case v.Valid == nil:
+				mine, rest = all, rest[:0]
+			case e.branches[b].konst: // NULL
+				mine, rest = nil, append(rest[:0], all...)
+				v = nil
+			default:
+				taken = validRows(v.Valid, all, taken[:0])
+				mine = taken
+				rest = without(rest, rows, n, taken)
+			}
+		}
+		if r.err != nil {
+			break
+		}
+		e.vecs = append(e.vecs, v)
+		if v != nil {
+			if mine == nil {
+				mine = allRows(n)
+			}
+			konst := e.branches[b].konst
+			nulls = e.place(v, konst, mine, uint16(b), varlen) || nulls
+		}
+		rows = rest
+	}
+	r.rows.put(rest)
+	r.rows.put(taken)
+	if varlen && r.err == nil {
+		e.assemble(sel, n)
+	} else if varlen {
+		clear(out.Off)
+	}
+	if nulls {
+		out.Valid = e.valid
+	}
+	return out
+}
+
+// without is rows (nil: all n) without taken, both ascending, in dst's memory, which may be that of rows.
+func without(dst, rows []int32, n int, taken []int32) []int32 {
+	if rows == nil {
+		rows = allRows(n)
+	}
+	dst = dst[:0]
+	for _, row := range rows {
+		if len(taken) > 0 && taken[0] == row {
+			taken = taken[1:]
+			continue
+		}
+		dst = append(dst, row)
+	}
+	return dst
+}
+
+// place puts a branch's values into the result, or remembers where they are.
+func (e *choiceEval) place(v *column.Vector, konst bool, rows []int32, branch uint16, varlen bool) (nulls bool) {
+	if v.Valid != nil {
+		for _, row := range rows {
+			i := int(row)
+			if konst {
+				i = 0
+			}
+			if v.IsNull(i) {
+				e.valid.Clear(int(row))
+				nulls = true
+			}
+		}
+	}
+	if varlen {
+		for _, row := range rows {
+			e.from[row] = branch
+		}
+		return nulls
+	}
+	o := &e.out
+	switch e.typ.Kind {
+	case column.Bool:
+		scatter(o.Bools, v.Bools, konst, rows)
+	case column.Int16:
+		scatter(o.I16, v.I16, konst, rows)
+	case column.Int32, column.Date:
+		scatter(o.I32, v.I32, konst, rows)
+	case column.Int64, column.Time, column.Timestamp, column.Timestamptz:
+		scatter(o.I64, v.I64, konst, rows)
+	case column.Float32:
+		scatter(o.F32, v.F32, konst, rows)
+	case column.Float64:
+		scatter(o.F64, v.F64, konst, rows)
+	case column.Numeric:
+		scatter(o.Dec, v.Dec, konst, rows)
+	case column.IntervalKind:
+		scatter(o.Iv, v.Iv, konst, rows)
+	}
+	return nulls
+}
+
+func scatter[T any](dst, src []T, konst bool, rows []int32) {
+	if konst {
+		x := src[0]
+		for _, row := range rows {
+			dst[row] = x
+		}
+		return
+	}
+	for _, row := range rows {
+		dst[row] = src[row]
+	}
+}
+
+// assemble writes a result of variable width from the branches' vectors, row by row.
+func (e *choiceEval) assemble(sel []int32, n int) {
+	w := TextWriter{Buf: e.out.Data[:0], off: e.out.Off}
+	w.off[0] = 0
+	rows := sel
+	if rows == nil {
+		rows = allRows(n)
+	}
+	for _, row := range rows {
+		b := e.from[row]
+		if v := e.vecs[b]; v != nil {
+			i := row
+			if e.branches[b].konst {
+				i = 0
+			}
+			w.Buf = append(w.Buf, v.Data[v.Off[i]:v.Off[i+1]]...)
+		}
+		w.mark = uint32(len(w.Buf))
+		for w.next < row {
+			w.off[w.next+1] = w.off[w.next]
+			w.next++
+		}
+		w.off[row+1] = w.mark
+		w.next = row + 1
+	}
+	w.finish(&e.out)
+}
+
+// inEval is x IN (constants).
+type inEval struct {
+	arg   unit
+	out   column.Vector
+	spare column.Bitmap
+	null  bool // NULL is in the list: no match is NULL then
+
+	ints   map[int64]struct{}
+	few    []int64 // instead of ints, when there are few
+	texts  map[string]struct{}
+	sorted *column.Vector // the others, ascending
+	order  compareFunc
+}
+
+func newIn(n *Node, args []unit) (*inEval, error) {
+	e := &inEval{arg: args[0]}
+	k := args[0].typ.Kind
+	list := column.NewVector(args[0].typ, len(args))
+	for _, a := range args[1:] {
+		if a.value == nil || !sameType(a.typ, args[0].typ) {
+			return nil, badArgs(n)
+		}
+		if a.value.IsNull(0) {
+			e.null = true
+			continue
+		}
+		list.AppendFrom(a.value, 0)
+	}
+	switch {
+	case intOf(list, 0) != nil:
+		for i := range list.Len {
+			e.few = append(e.few, *intOf(list, i))
+		}
+		if len(e.few) > 8 {
+			e.ints = map[int64]struct{}{}
+			for _, x := range e.few {
+				e.ints[x] = struct{}{}
+			}
+			e.few = nil
+		}
+	case k == column.Text || k == column.Bytea:
+		e.texts = map[string]struct{}{}
+		for i := range list.Len {
+			e.texts[string(list.Bytes(i))] = struct{}{}
+		}
+	default:
+		e.order = comparer(k)
+		if e.order == nil {
+			return nil, badArgs(n)
+		}
+		rows := slices.Clone(allRows(list.Len))
+		slices.SortFunc(rows, func(a, b int32) int { return e.order(list, int(a), list, int(b)) })
+		e.sorted = column.NewVector(args[0].typ, list.Len)
+		e.sorted.AppendRows(list, rows)
+	}
+	return e, nil
+}
+
+// intOf is the value of a kind that is an integer of at most 64 bits in memory; nil for other kinds and for an empty vector.
+func intOf(v *column.Vector, i int) *int64 {
+	var x int64
+	switch {
+	case i >= v.Len:
+		switch v.Type.Kind {
+		case column.Int16, column.Int32, column.Date, column.Int64, column.Time, column.Timestamp, column.Timestamptz:
+			return &x
+		}
+		return nil
+	case v.Type.Kind == column.Int16:
+		x = int64(v.I16[i])
+	case v.Type.Kind == column.Int32 || v.Type.Kind == column.Date:
+		x = int64(v.I32[i])
+	case v.Type.Kind == column.Int64 || v.Type.Kind == column.Time || v.Type.Kind == column.Timestamp || v.Type.Kind == column.Timestamptz:
+		x = v.I64[i]
+	default:
+		return nil
+	}
+	return &x
+}
+
+func inInts[T int16 | int32 | int64](e *inEval, out []bool, in []T, rows []int32) {
+	if e.ints != nil {
+		for _, row := range rows {
+			_, out[row] = e.ints[int64(in[row])]
+		}
+		return
+	}
+	few := e.few
+	for _, row := range rows {
+		x, found := int64(in[row]), false
+		for _, y := range few {
+			found = found || x == y
+		}
+		out[row] = found
+	}
+}
+
+func (e *inEval) eval(r *run, sel []int32) *column.Vector {
+	v := e.arg.eval(r, sel)
+	out := &e.out
+	out.Valid = nil
+	n := v.Len
+	out.Resize(tBool, n)
+	if r.err != nil {
+		return out
+	}
+	rows := sel
+	if rows == nil || e.arg.konst {
+		rows = allRows(n)
+	}
+	if v.Valid != nil {
+		// Values of NULL rows of variable width may be anything, but harmless: they are looked up, too.
+		e.spare = column.And(e.spare, v.Valid, nil, n)
+		out.Valid = e.spare
+	}
+	switch v.Type.Kind {
+	case column.Int16:
+		inInts(e, out.Bools, v.I16, rows)
+	case column.Int32, column.Date:
+		inInts(e, out.Bools, v.I32, rows)
+	case column.Int64, column.Time, column.Timestamp, column.Timestamptz:
+		inInts(e, out.Bools, v.I64, rows)
+	case column.Text, column.Bytea:
+		for _, row := range rows {
+			_, out.Bools[row] = e.texts[string(v.Data[v.Off[row]:v.Off[row+1]])]
+		}
+	default:
+		for _, row := range rows {
+			out.Bools[row] = e.search(v, int(row))
+		}
+	}
+	if e.null {
+		if out.Valid == nil {
+			e.spare = column.FillAll(e.spare, n)
+			out.Valid = e.spare
+		}
+		for _, row := range rows {
+			if !out.Bools[row] {
+				out.Valid.Clear(int(row))
+			}
+		}
+	}
+	return out
+}
+
+func (e *inEval) search(v *column.Vector, row int) bool {
+	lo, hi := 0, e.sorted.Len
+	for lo < hi {
+		mid := (lo + hi) / 2
+		switch c := e.order(e.sorted, mid, v, row); {
+		case c == 0:
+			return true
+		case c < 0:
+			lo = mid + 1
+		default:
+			hi = mid
+		}
+	}
+	return false
+}
+
+// compareFunc orders two values of one kind as PostgreSQL's default operator class does.
+type compareFunc func(a *column.Vector, i int, b *column.Vector, j int) int

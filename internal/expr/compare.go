@@ -1,0 +1,464 @@
+package expr
+
+import (
+	"bytes"
+	"cmp"
+
+	"github.com/leat-io/leat/internal/column"
+)
+
+// relation is a comparison operator, as the set of results of a three-way comparison that make it true: bit 0 less, bit 1
+// equal, bit 2 greater.
+type relation uint8
+
+const (
+	lt relation = 1
+	eq relation = 2
+	gt relation = 4
+	le          = lt | eq
+	ge          = gt | eq
+	ne          = lt | gt
+)
+
+// holds tells whether the relation holds for a comparison's result, which is -1, 0 or 1.
+func (r relation) holds(c int) bool { return r>>(uint(c+1)&7)&1 != 0 }
+
+// swapped is the relation with its sides changed.
+func (r relation) swapped() relation { return r&eq | r&lt<<2 | r&gt>>2 }
+
+var relations = []struct {
+	symbol string
+	rel    relation
+}{{"=", eq}, {"<>", ne}, {"<", lt}, {"<=", le}, {">", gt}, {">=", ge}}
+
+// comparable types, each with its six operators.
+var comparableTypes = []column.Type{
+	tBool, tInt2, tInt4, tInt8, tFloat4, tFloat8, tNumeric, tText, tBytea, tDate, tTime, tTimestamp, tTimestamptz, tInterval,
+}
+
+var comparisons = func() []Overload {
+	var out []Overload
+	for _, r := range relations {
+		for _, t := range comparableTypes {
+			o := Overload{Name: r.symbol, Args: []column.Type{t, t}, Result: tBool, Total: true}
+			rel := r.rel
+			o.Make = func(s *Site) (Kernel, error) { return compareKernel(s.Args[0].Kind, rel), nil }
+			switch t.Kind {
+			case column.Int16, column.Int32, column.Int64, column.Date, column.Time, column.Timestamp, column.Timestamptz:
+				o.selects = func(s *Site) selectKernel { return compareSelect(s.Args[0].Kind, rel) }
+			}
+			out = append(out, o)
+		}
+		out = append(out,
+			Overload{Name: r.symbol, Args: []column.Type{tFloat4, tFloat8}, Result: tBool, via: []column.Type{tFloat8, tFloat8}},
+			Overload{Name: r.symbol, Args: []column.Type{tFloat8, tFloat4}, Result: tBool, via: []column.Type{tFloat8, tFloat8}},
+			Overload{Name: r.symbol, Args: []column.Type{tArray, tArray}, Result: tBool, Make: func(s *Site) (Kernel, error) {
+				return orderKernel(column.Array, r.rel), nil
+			}},
+		)
+	}
+	// IS DISTINCT FROM, by the equality of the type.
+	out = append(out, Overload{
+		Name: "isdistinct", Args: []column.Type{tElement, tElement}, Result: tBool, CallsOnNull: true,
+		Make: func(s *Site) (Kernel, error) {
+			order := comparer(s.Args[0].Kind)
+			return func(c *Call) {
+				out := c.Out.Bools
+				a, b := c.Args[0], c.Args[1]
+				for _, row := range c.Rows() {
+					an, bn := c.IsNull(0, row), c.IsNull(1, row)
+					switch {
+					case an || bn:
+						out[row] = an != bn
+					default:
+						out[row] = order(a, int(row)&c.mask(0), b, int(row)&c.mask(1)) != 0
+					}
+				}
+			}, nil
+		},
+	})
+	return out
+}()
+
+// compareKernel compares two vectors of a kind. The kernels for integers read NULL rows, whose bits are harmless.
+func compareKernel(k column.Kind, rel relation) Kernel {
+	switch k {
+	case column.Int16:
+		return func(c *Call) { compareInts(c, rel, c.Args[0].I16, c.Args[1].I16) }
+	case column.Int32, column.Date:
+		return func(c *Call) { compareInts(c, rel, c.Args[0].I32, c.Args[1].I32) }
+	case column.Int64, column.Time, column.Timestamp, column.Timestamptz:
+		return func(c *Call) { compareInts(c, rel, c.Args[0].I64, c.Args[1].I64) }
+	case column.Float32:
+		return func(c *Call) { compareFloats(c, rel, c.Float32s(0), c.Float32s(1)) }
+	case column.Float64:
+		return func(c *Call) { compareFloats(c, rel, c.Float64s(0), c.Float64s(1)) }
+	case column.Text, column.Bytea:
+		if rel == eq || rel == ne {
+			return func(c *Call) { equalTexts(c, rel == eq) }
+		}
+		return func(c *Call) { compareTexts(c, rel) }
+	case column.Numeric:
+		return func(c *Call) { compareDecimals(c, rel) }
+	}
+	return orderKernel(k, rel)
+}
+
+func compareInts[T int16 | int32 | int64](c *Call, rel relation, a, b []T) {
+	if c.Const[0] && !c.Const[1] {
+		a, b, rel = b, a, rel.swapped()
+	} else if !c.Const[1] || c.Const[0] {
+		compareVV(rel, c.Out.Bools, a, b, c.Sel)
+		return
+	}
+	compareVC(rel, c.Out.Bools, a, b[0], c.Sel)
+}
+
+func compareVV[T int16 | int32 | int64](rel relation, out []bool, a, b []T, sel []int32) {
+	switch rel {
+	case gt:
+		rel, a, b = lt, b, a
+	case ge:
+		rel, a, b = le, b, a
+	}
+	if sel == nil {
+		a, b = a[:len(out)], b[:len(out)]
+		switch rel {
+		case eq:
+			for i := range out {
+				out[i] = a[i] == b[i]
+			}
+		case ne:
+			for i := range out {
+				out[i] = a[i] != b[i]
+			}
+		case lt:
+			for i := range out {
+				out[i] = a[i] < b[i]
+			}
+		case le:
+			for i := range out {
+				out[i] = a[i] <= b[i]
+			}
+		}
+		return
+	}
+	switch rel {
+	case eq:
+		for _, i := range sel {
+			out[i] = a[i] == b[i]
+		}
+	case ne:
+		for _, i := range sel {
+			out[i] = a[i] != b[i]
+		}
+	case lt:
+		for _, i := range sel {
+			out[i] = a[i] < b[i]
+		}
+	case le:
+		for _, i := range sel {
+			out[i] = a[i] <= b[i]
+		}
+	}
+}
+
+func compareVC[T int16 | int32 | int64](rel relation, out []bool, a []T, b T, sel []int32) {
+	if sel == nil {
+		a = a[:len(out)]
+		switch rel {
+		case eq:
+			for i := range out {
+				out[i] = a[i] == b
+			}
+		case ne:
+			for i := range out {
+				out[i] = a[i] != b
+			}
+		case lt:
+			for i := range out {
+				out[i] = a[i] < b
+			}
+		case le:
+			for i := range out {
+				out[i] = a[i] <= b
+			}
+		case gt:
+			for i := range out {
+				out[i] = a[i] > b
+			}
+		case ge:
+			for i := range out {
+				out[i] = a[i] >= b
+			}
+		}
+		return
+	}
+	switch rel {
+	case eq:
+		for _, i := range sel {
+			out[i] = a[i] == b
+		}
+	case ne:
+		for _, i := range sel {
+			out[i] = a[i] != b
+		}
+	case lt:
+		for _, i := range sel {
+			out[i] = a[i] < b
+		}
+	case le:
+		for _, i := range sel {
+			out[i] = a[i] <= b
+		}
+	case gt:
+		for _, i := range sel {
+			out[i] = a[i] > b
+		}
+	case ge:
+		for _, i := range sel {
+			out[i] = a[i] >= b
+		}
+	}
+}
+
+// compareSelect names the rows for which a comparison of integers holds, without a vector of booleans.
+func compareSelect(k column.Kind, rel relation) selectKernel {
+	switch k {
+	case column.Int16:
+		return func(c *Call, dst []int32) []int32 { return selectInts(c, rel, c.Args[0].I16, c.Args[1].I16, dst) }
+	case column.Int32, column.Date:
+		return func(c *Call, dst []int32) []int32 { return selectInts(c, rel, c.Args[0].I32, c.Args[1].I32, dst) }
+	}
+	return func(c *Call, dst []int32) []int32 { return selectInts(c, rel, c.Args[0].I64, c.Args[1].I64, dst) }
+}
+
+func selectInts[T int16 | int32 | int64](c *Call, rel relation, a, b []T, dst []int32) []int32 {
+	if c.Const[0] {
+		a, b, rel = b, a, rel.swapped()
+	} else if !c.Const[1] {
+		return selectVV(rel, a, b, c.N, c.Sel, dst)
+	}
+	return selectVC(rel, a, b[0], c.N, c.Sel, dst)
+}
+
+func selectVV[T int16 | int32 | int64](rel relation, a, b []T, n int, sel, dst []int32) []int32 {
+	if rel == gt || rel == ge {
+		a, b, rel = b, a, rel.swapped()
+	}
+	if sel == nil {
+		sel = allRows(n)
+	}
+	k := len(dst)
+	dst = grow(dst, len(sel))
+	switch rel {
+	case eq:
+		for _, i := range sel {
+			dst[k] = i
+			k += asInt(a[i] == b[i])
+		}
+	case ne:
+		for _, i := range sel {
+			dst[k] = i
+			k += asInt(a[i] != b[i])
+		}
+	case lt:
+		for _, i := range sel {
+			dst[k] = i
+			k += asInt(a[i] < b[i])
+		}
+	case le:
+		for _, i := range sel {
+			dst[k] = i
+			k += asInt(a[i] <= b[i])
+		}
+	}
+	return dst[:k]
+}
+
+func selectVC[T int16 | int32 | int64](rel relation, a []T, b T, n int, sel, dst []int32) []int32 {
+	k := len(dst)
+	if sel == nil {
+		dst = grow(dst, n)
+		a = a[:n]
+		switch rel {
+		case eq:
+			for i, x := range a {
+				dst[k] = int32(i)
+				k += asInt(x == b)
+			}
+		case ne:
+			for i, x := range a {
+				dst[k] = int32(i)
+				k += asInt(x != b)
+			}
+		case lt:
+			for i, x := range a {
+				dst[k] = int32(i)
+				k += asInt(x < b)
+			}
+		case le:
+			for i, x := range a {
+				dst[k] = int32(i)
+				k += asInt(x <= b)
+			}
+		case gt:
+			for i, x := range a {
+				dst[k] = int32(i)
+				k += asInt(x > b)
+			}
+		case ge:
+			for i, x := range a {
+				dst[k] = int32(i)
+				k += asInt(x >= b)
+			}
+		}
+		return dst[:k]
+	}
+	dst = grow(dst, len(sel))
+	switch rel {
+	case eq:
+		for _, i := range sel {
+			dst[k] = i
+			k += asInt(a[i] == b)
+		}
+	case ne:
+		for _, i := range sel {
+			dst[k] = i
+			k += asInt(a[i] != b)
+		}
+	case lt:
+		for _, i := range sel {
+			dst[k] = i
+			k += asInt(a[i] < b)
+		}
+	case le:
+		for _, i := range sel {
+			dst[k] = i
+			k += asInt(a[i] <= b)
+		}
+	case gt:
+		for _, i := range sel {
+			dst[k] = i
+			k += asInt(a[i] > b)
+		}
+	case ge:
+		for _, i := range sel {
+			dst[k] = i
+			k += asInt(a[i] >= b)
+		}
+	}
+	return dst[:k]
+}
+
+// compareFloat is PostgreSQL's order: NaN equals NaN and is greater than anything else; the zeros are equal.
+func compareFloat[T float32 | float64](a, b T) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	case a == b:
+		return 0
+	case a == a: // b is NaN
+		return -1
+	case b == b:
+		return 1
+	}
+	return 0
+}
+
+func compareFloats[T float32 | float64](c *Call, rel relation, a, b Col[T]) {
+	out := c.Out.Bools
+	for _, row := range c.Rows() {
+		x, y := a.At(row), b.At(row)
+		out[row] = rel&lt != 0 && (x < y || (y != y && x == x)) ||
+			rel&eq != 0 && (x == y || (x != x && y != y)) ||
+			rel&gt != 0 && (x > y || (x != x && y == y))
+	}
+}
+
+func equalTexts(c *Call, want bool) {
+	out := c.Out.Bools
+	a, b := c.Texts(0), c.Texts(1)
+	for _, row := range c.Rows() {
+		out[row] = bytes.Equal(a.At(row), b.At(row)) == want
+	}
+}
+
+func compareTexts(c *Call, rel relation) {
+	out := c.Out.Bools
+	a, b := c.Texts(0), c.Texts(1)
+	for _, row := range c.Rows() {
+		out[row] = rel.holds(bytes.Compare(a.At(row), b.At(row)))
+	}
+}
+
+func compareDecimals(c *Call, rel relation) {
+	out := c.Out.Bools
+	a, b := c.Decimals(0), c.Decimals(1)
+	for _, row := range c.Rows() {
+		out[row] = rel.holds(a.At(row).Cmp(b.At(row)))
+	}
+}
+
+// orderKernel compares values of the kinds that have no loop of their own.
+func orderKernel(k column.Kind, rel relation) Kernel {
+	order := comparer(k)
+	return func(c *Call) {
+		out := c.Out.Bools
+		for _, row := range c.Rows() {
+			out[row] = rel.holds(order(c.Args[0], int(row)&c.mask(0), c.Args[1], int(row)&c.mask(1)))
+		}
+	}
+}
+
+// comparer is the order of a kind; nil for kinds that have none (jsonb).
+func comparer(k column.Kind) compareFunc {
+	switch k {
+	case column.Bool:
+		return func(a *column.Vector, i int, b *column.Vector, j int) int {
+			return asInt(a.Bools[i]) - asInt(b.Bools[j])
+		}
+	case column.Int16:
+		return func(a *column.Vector, i int, b *column.Vector, j int) int { return cmp.Compare(a.I16[i], b.I16[j]) }
+	case column.Int32, column.Date:
+		return func(a *column.Vector, i int, b *column.Vector, j int) int { return cmp.Compare(a.I32[i], b.I32[j]) }
+	case column.Int64, column.Time, column.Timestamp, column.Timestamptz:
+		return func(a *column.Vector, i int, b *column.Vector, j int) int { return cmp.Compare(a.I64[i], b.I64[j]) }
+	case column.Float32:
+		return func(a *column.Vector, i int, b *column.Vector, j int) int { return compareFloat(a.F32[i], b.F32[j]) }
+	case column.Float64:
+		return func(a *column.Vector, i int, b *column.Vector, j int) int { return compareFloat(a.F64[i], b.F64[j]) }
+	case column.Numeric:
+		return func(a *column.Vector, i int, b *column.Vector, j int) int { return a.Dec[i].Cmp(b.Dec[j]) }
+	case column.Text, column.Bytea:
+		return func(a *column.Vector, i int, b *column.Vector, j int) int {
+			return bytes.Compare(a.Bytes(i), b.Bytes(j))
+		}
+	case column.IntervalKind:
+		return func(a *column.Vector, i int, b *column.Vector, j int) int { return compareInterval(a.Iv[i], b.Iv[j]) }
+	case column.Array:
+		return compareArrays
+	}
+	return nil
+}
+
+// compareInterval orders intervals as if a month had 30 days and a day 24 hours.
+func compareInterval(a, b column.Interval) int {
+	const day = 86_400_000_000
+	// Days carry at most 2^31 * 31; microseconds at most 2^63: normalised to days and the rest of a day.
+	days := func(v column.Interval) (int64, int64) {
+		d, us := v.Micros/day, v.Micros%day
+		if us < 0 {
+			d, us = d-1, us+day
+		}
+		return int64(v.Months)*30 + int64(v.Days) + d, us
+	}
+	ad, au := days(a)
+	bd, bu := days(b)
+	if c := cmp.Compare(ad, bd); c != 0 {
+		return c
+	}
+	return cmp.Compare(au, bu)
+}

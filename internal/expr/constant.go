@@ -1,0 +1,83 @@
+package expr
+
+import (
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/decimal"
+	"github.com/leat-io/leat/internal/pgerr"
+)
+
+// constant is the vector of one row of a constant node.
+func constant(n *Node) (*column.Vector, error) {
+	t := n.Type
+	if t.Kind == column.Unknown {
+		t = tText
+	}
+	v := column.NewVector(t, 1)
+	if n.Text == nil {
+		v.AppendNull()
+		return v, nil
+	}
+	if err := appendParsed(v, t, *n.Text, background); err != nil {
+		return nil, err.At(position(n.Pos))
+	}
+	return v, nil
+}
+
+// parseOne is a vector of one row from text.
+func parseOne(t column.Type, text string, ctx *Context) (*column.Vector, *pgerr.Error) {
+	v := column.NewVector(t, 1)
+	if err := appendParsed(v, t, text, ctx); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// number is a numeric literal.
+func number(text string, pos int) (*Node, error) {
+	t := text
+	base := 10
+	if len(t) > 2 && t[0] == '0' {
+		switch t[1] {
+		case 'x', 'X':
+			base = 16
+		case 'o', 'O':
+			base = 8
+		case 'b', 'B':
+			base = 2
+		}
+	}
+	if base != 10 {
+		x, err := strconv.ParseUint(t[2:], base, 64)
+		if err != nil || x > math.MaxInt64 {
+			return nil, pgerr.Newf(pgerr.NumericValueOutOfRange, "the literal %s is too large", text).At(position(pos))
+		}
+		t = strconv.FormatUint(x, 10)
+	}
+	if !strings.ContainsAny(t, ".eE") {
+		if x, err := strconv.ParseInt(t, 10, 64); err == nil {
+			typ := tInt8
+			if x <= math.MaxInt32 {
+				typ = tInt4
+			}
+			return Const(typ, strconv.FormatInt(x, 10), pos), nil
+		}
+	}
+	d, err := decimal.Parse(t)
+	if err != nil {
+		return nil, pgerr.From(err).At(position(pos))
+	}
+	return Const(tNumeric, d.String(), pos), nil
+}
+
+// spread makes a vector of n rows of a constant.
+func (p *Program) spread(v *column.Vector, n int) *column.Vector {
+	if p.out == nil {
+		p.out = column.NewVector(p.typ, n)
+	}
+	p.out.Fill(v, 0, n)
+	return p.out
+}

@@ -1,0 +1,168 @@
+package expr
+
+import (
+	"github.com/leat-io/leat/internal/column"
+)
+
+// Fold computes what is constant in an expression. Without ctx that is what is the same for ever; with ctx also what depends
+// on its Zone, if that is set, and on its Now, if that is not 0. What fails is left as it is: it fails for the rows that need
+// it, if there are any. The argument is not changed; the result may share parts with it.
+func Fold(n *Node, ctx *Context) *Node {
+	switch n.Op {
+	case OpColumn, OpConst, OpParam:
+		return n
+	}
+	c := *n
+	c.Args = make([]*Node, len(n.Args))
+	all := true
+	for i, a := range n.Args {
+		c.Args[i] = Fold(a, ctx)
+		all = all && c.Args[i].Op == OpConst
+	}
+	switch n.Op {
+	case OpAnd, OpOr:
+		return foldLogic(&c)
+	case OpCase:
+		return foldCase(&c)
+	case OpCoalesce:
+		return foldCoalesce(&c)
+	case OpCall:
+		if !foldable(&c, ctx) {
+			return &c
+		}
+	}
+	if !all {
+		return &c
+	}
+	if f, err := evalConst(&c, ctx); err == nil {
+		return f
+	}
+	return &c
+}
+
+func foldable(n *Node, ctx *Context) bool {
+	v := Immutable
+	if isCast(n.Func) {
+		if len(n.Args) == 1 {
+			v = castVolatility(n.Args[0].Type, n.Type)
+		}
+	} else if o := registered().byID[n.Func]; o != nil {
+		v = o.Volatility
+	} else {
+		return false
+	}
+	switch v {
+	case Immutable:
+		return true
+	case Zoned:
+		return ctx != nil && ctx.Zone != nil && (ctx.Now != 0 || !isCast(n.Func))
+	case Stable:
+		return ctx != nil && ctx.Now != 0
+	}
+	return false
+}
+
+var oneRow = &column.Batch{Len: 1}
+
+// evalConst evaluates an expression without columns.
+func evalConst(n *Node, ctx *Context) (*Node, error) {
+	p, err := Compile(n, nil)
+	if err != nil {
+		return nil, err
+	}
+	var c Context
+	if ctx != nil {
+		c = Context{Now: ctx.Now, Zone: ctx.Zone}
+	}
+	v, err := p.Eval(&c, oneRow)
+	if err != nil {
+		return nil, err
+	}
+	out := &Node{Op: OpConst, Type: n.Type, Pos: n.Pos}
+	if !v.IsNull(0) {
+		text := string(formatText(nil, v, 0, background))
+		out.Text = &text
+	}
+	return out, nil
+}
+
+// foldCast evaluates a cast of a constant, whose failure is the statement's.
+func foldCast(n *Node) (*Node, error) {
+	f, err := evalConst(n, nil)
+	if err != nil {
+		return nil, pgerrAt(err, n.Pos)
+	}
+	return f, nil
+}
+
+func isConstBool(n *Node, v bool) bool {
+	return n.Op == OpConst && n.Text != nil && n.Type.Kind == column.Bool && (*n.Text == "t" || *n.Text == "true") == v
+}
+
+func foldLogic(n *Node) *Node {
+	or := n.Op == OpOr
+	keep := n.Args[:0]
+	for _, a := range n.Args {
+		if isConstBool(a, or) {
+			return a
+		}
+		if !isConstBool(a, !or) {
+			keep = append(keep, a)
+		}
+	}
+	switch len(keep) {
+	case 0:
+		return Bool(!or)
+	case 1:
+		return keep[0]
+	}
+	n.Args = keep
+	return n
+}
+
+func foldCase(n *Node) *Node {
+	var keep []*Node
+	for i := 0; i+1 < len(n.Args); i += 2 {
+		when := n.Args[i]
+		if when.Op == OpConst {
+			if !isConstBool(when, true) {
+				continue
+			}
+			if len(keep) == 0 {
+				return n.Args[i+1]
+			}
+			n.Args = append(keep, n.Args[i+1])
+			return n
+		}
+		keep = append(keep, when, n.Args[i+1])
+	}
+	els := n.Args[len(n.Args)-1]
+	if len(keep) == 0 {
+		return els
+	}
+	n.Args = append(keep, els)
+	return n
+}
+
+func foldCoalesce(n *Node) *Node {
+	keep := n.Args[:0]
+	for _, a := range n.Args {
+		if a.Op == OpConst && a.Text == nil {
+			continue
+		}
+		keep = append(keep, a)
+		if a.Op == OpConst {
+			break
+		}
+	}
+	switch len(keep) {
+	case 0:
+		return Null(n.Type, n.Pos)
+	case 1:
+		if sameType(keep[0].Type, n.Type) {
+			return keep[0]
+		}
+	}
+	n.Args = keep
+	return n
+}

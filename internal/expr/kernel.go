@@ -1,0 +1,181 @@
+package expr
+
+import (
+	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/decimal"
+	"github.com/leat-io/leat/internal/pgerr"
+)
+
+// Site is one call in a program: what a maker knows before rows come.
+type Site struct {
+	Args   []column.Type
+	Result column.Type // with precision and scale as the Node has them
+	// Consts[i] is argument i's value, a vector of one row, when it is a constant; nil otherwise. Patterns, formats and the
+	// like are prepared once from it.
+	Consts []*column.Vector
+	// Pos is where the call is written, for errors.
+	Pos int
+}
+
+// Kernel computes one call for the rows of a batch. It is used by one goroutine and may keep scratch memory between calls.
+//
+// It writes Out's slice of the result's kind at the rows of Sel, never elsewhere that it reads later. Validity is the
+// framework's: it starts as the AND of the arguments' (all valid with CallsOnNull); Null and Fail clear it.
+type Kernel func(c *Call)
+
+// Call is one call of a kernel.
+type Call struct {
+	Ctx *Context
+	N   int // rows of the batch; Out has that many
+	// Sel are the rows to compute, ascending; nil means all of N. Rows with NULL arguments are not among them unless the
+	// overload is Total or CallsOnNull.
+	Sel []int32
+	// Args are vectors of N rows, or of one row where Const[i] holds.
+	Args  []*column.Vector
+	Const []bool
+	Out   *column.Vector
+
+	run *run
+	e   *callEval
+	w   TextWriter
+}
+
+// Rows are the rows to compute, ascending: Sel, or all.
+func (c *Call) Rows() []int32 {
+	if c.Sel != nil {
+		return c.Sel
+	}
+	return allRows(c.N)
+}
+
+// Null makes the row's result NULL.
+func (c *Call) Null(row int32) { c.valid().Clear(int(row)) }
+
+// valid is the result's bitmap, made when it is needed.
+func (c *Call) valid() column.Bitmap {
+	if c.Out.Valid == nil {
+		c.e.spare = column.FillAll(c.e.spare, c.N)
+		c.Out.Valid = c.e.spare
+	}
+	return c.Out.Valid
+}
+
+// Fail says that the row cannot be computed: its result is NULL and the row is reported. The error is kept, so one that
+// has no row's data in it is best made once.
+func (c *Call) Fail(row int32, err *pgerr.Error) {
+	c.Null(row)
+	c.run.fail(row, err)
+}
+
+// IsNull tells whether argument k is NULL in a row; only kernels of CallsOnNull overloads need to ask.
+func (c *Call) IsNull(k int, row int32) bool {
+	v := c.Args[k]
+	if v.Valid == nil {
+		return false
+	}
+	if c.Const[k] {
+		row = 0
+	}
+	return v.Valid[row>>6]>>(uint(row)&63)&1 == 0
+}
+
+// Col reads an argument of fixed width by row, constant or not.
+type Col[T any] struct {
+	v    []T
+	mask int
+}
+
+// At is the value in a row.
+func (c Col[T]) At(row int32) T { return c.v[int(row)&c.mask] }
+
+func (c *Call) mask(k int) int {
+	if c.Const[k] {
+		return 0
+	}
+	return -1
+}
+
+// Bools, Int16s and so on read argument k, which must be of the kind. Int32s is for date too, Int64s for time, timestamp and timestamptz.
+func (c *Call) Bools(k int) Col[bool]       { return Col[bool]{c.Args[k].Bools, c.mask(k)} }
+func (c *Call) Int16s(k int) Col[int16]     { return Col[int16]{c.Args[k].I16, c.mask(k)} }
+func (c *Call) Int32s(k int) Col[int32]     { return Col[int32]{c.Args[k].I32, c.mask(k)} }
+func (c *Call) Int64s(k int) Col[int64]     { return Col[int64]{c.Args[k].I64, c.mask(k)} }
+func (c *Call) Float32s(k int) Col[float32] { return Col[float32]{c.Args[k].F32, c.mask(k)} }
+func (c *Call) Float64s(k int) Col[float64] { return Col[float64]{c.Args[k].F64, c.mask(k)} }
+func (c *Call) Decimals(k int) Col[decimal.Decimal] {
+	return Col[decimal.Decimal]{c.Args[k].Dec, c.mask(k)}
+}
+func (c *Call) Intervals(k int) Col[column.Interval] {
+	return Col[column.Interval]{c.Args[k].Iv, c.mask(k)}
+}
+
+// TextCol reads an argument of variable width (text, bytea, jsonb, arrays) by row, constant or not.
+type TextCol struct {
+	off  []uint32
+	data []byte
+	mask int
+}
+
+// Texts reads argument k.
+func (c *Call) Texts(k int) TextCol {
+	v := c.Args[k]
+	return TextCol{v.Off, v.Data, c.mask(k)}
+}
+
+// At is the bytes in a row: to be read only, and not longer than the call.
+func (t TextCol) At(row int32) []byte {
+	i := int(row) & t.mask
+	return t.data[t.off[i]:t.off[i+1]:t.off[i+1]]
+}
+
+// TextWriter writes a result of variable width. Append a row's bytes to Buf, then call End with the row; rows must
+// ascend, and rows left out are empty.
+type TextWriter struct {
+	Buf  []byte
+	off  []uint32
+	next int32 // the first row whose end is not known
+	mark uint32
+	call *Call
+}
+
+// Text is the writer of the result.
+func (c *Call) Text() *TextWriter { return &c.w }
+
+// maxResultBytes bounds what one kernel writes for one batch.
+const maxResultBytes = 1 << 30
+
+var errResultTooLarge = pgerr.New(pgerr.ProgramLimitExceeded, "the strings of one batch are longer than 1 GB together")
+
+// End ends the value of a row with what was appended to Buf since the last End.
+func (w *TextWriter) End(row int32) {
+	for w.next < row {
+		w.off[w.next+1] = w.mark
+		w.next++
+	}
+	if len(w.Buf) > maxResultBytes {
+		w.Drop()
+		w.call.Fail(row, errResultTooLarge)
+	}
+	w.mark = uint32(len(w.Buf))
+	w.off[row+1] = w.mark
+	w.next = row + 1
+}
+
+// Drop forgets what was appended to Buf since the last End, for a row that turns out to be NULL or to fail.
+func (w *TextWriter) Drop() { w.Buf = w.Buf[:w.mark] }
+
+// Set is End with a value.
+func (w *TextWriter) Set(row int32, value []byte) {
+	w.Buf = append(w.Buf, value...)
+	w.End(row)
+}
+
+// finish is called by the framework after a kernel whose result is of variable width.
+func (w *TextWriter) finish(out *column.Vector) {
+	n := int32(len(w.off) - 1)
+	for w.next < n {
+		w.off[w.next+1] = w.mark
+		w.next++
+	}
+	out.Data = w.Buf
+}

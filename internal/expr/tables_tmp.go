@@ -1,0 +1,3 @@
+package expr
+
+var integerArithmetic, floatArithmetic, numericArithmetic, mathFunctions, booleanTests, extremes, textConcat, arrayFunctions, clockFunctions []Overload

@@ -1,0 +1,22 @@
+package expr
+
+import (
+	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/pgerr"
+)
+
+// appendParsed appends a value from its text.
+func appendParsed(v *column.Vector, t column.Type, text string, ctx *Context) *pgerr.Error {
+	return pgerr.Unsupported("text of %s", TypeName(t))
+}
+
+// formatText appends the text of a value. Times with zone are in ctx's zone, UTC without ctx.
+func formatText(dst []byte, v *column.Vector, row int, ctx *Context) []byte { return dst }
+
+func pgerrAt(err error, pos int) error { return pgerr.From(err).At(position(pos)) }
+
+func compareArrays(a *column.Vector, i int, b *column.Vector, j int) int { return 0 }
+
+func castOverload(s *Site, cut bool) (*Overload, error) { return nil, pgerr.Unsupported("casts") }
+
+func castVolatility(from, to column.Type) Volatility { return Immutable }
