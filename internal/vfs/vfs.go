@@ -63,7 +63,7 @@ const LockName = "LOCK"
 // LockDir takes the folder for this process until the returned closer is closed. The lock ends with the process, however
 // it ends. The folder is created if need be.
 func LockDir(fs FS, dir string) (io.Closer, error) {
-	if err := fs.MkdirAll(dir, 0o755); err != nil {
+	if err := MkdirAll(fs, dir); err != nil {
 		return nil, fmt.Errorf("create data folder %s: %w", dir, err)
 	}
 	c, err := fs.Lock(fs.PathJoin(dir, LockName))
