@@ -62,6 +62,8 @@ type Options struct {
 	// InitialRebalanceDelay is how long the first members of an empty group wait for others to join the first generation;
 	// negative: no wait; default 3 seconds, as Kafka's group.initial.rebalance.delay.ms.
 	InitialRebalanceDelay time.Duration
+	// MinSessionTimeout and MaxSessionTimeout bound what members may ask for; default 6 seconds and 30 minutes.
+	MinSessionTimeout, MaxSessionTimeout time.Duration
 	// MaxOpenFiles bounds the partition files held open; default 1,024.
 	MaxOpenFiles int
 }
@@ -94,6 +96,12 @@ func (o *Options) setDefaults() {
 	case o.InitialRebalanceDelay < 0:
 		o.InitialRebalanceDelay = 0
 	}
+	if o.MinSessionTimeout <= 0 {
+		o.MinSessionTimeout = 6 * time.Second
+	}
+	if o.MaxSessionTimeout <= 0 {
+		o.MaxSessionTimeout = 30 * time.Minute
+	}
 	if o.MaxOpenFiles <= 0 {
 		o.MaxOpenFiles = 1024
 	}
@@ -125,7 +133,7 @@ type Broker struct {
 
 	ends    ends
 	ids     producerIDs
-	groups  *coordinator
+	groups  *Groups
 	size    atomic.Int64
 	stop    chan struct{}
 	stopped sync.WaitGroup
@@ -182,7 +190,7 @@ func (b *Broker) Start(ctx context.Context) error {
 	if err := b.ids.load(b); err != nil {
 		return err
 	}
-	groups, err := newCoordinator(b)
+	groups, err := newGroups(b)
 	if err != nil {
 		return err
 	}

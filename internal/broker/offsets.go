@@ -1,0 +1,260 @@
+package broker
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leat-io/leat/internal/broker/group"
+	"github.com/leat-io/leat/internal/journal"
+	"github.com/leat-io/leat/internal/kv"
+)
+
+// committed is a group's position in one partition.
+type committed struct {
+	offset      int64
+	leaderEpoch int32
+	metadata    string
+	ms          int64 // wall clock of the commit
+	lsn         journal.LSN
+}
+
+// expired reports whether a position has outlived its use: nobody has been in the group, and nobody has committed, for the retention time.
+func (c committed) expired(emptySince, now time.Time, retention time.Duration) bool {
+	since := time.UnixMilli(c.ms)
+	if emptySince.After(since) {
+		since = emptySince
+	}
+	return now.Sub(since) > retention
+}
+
+// Offset is a position that a group commits or has committed: the offset of the next record to read.
+type Offset struct {
+	Topic       string
+	Partition   int32
+	Offset      int64
+	LeaderEpoch int32 // -1: not known
+	Metadata    string
+}
+
+const offsetPrefix = "offset/"
+
+// offsetKey is where a position is stored: "offset/" group NUL topic NUL partition.
+func offsetKey(groupID, topic string, partition int32) string {
+	return offsetPrefix + groupID + "\x00" + topic + "\x00" + strconv.Itoa(int(partition))
+}
+
+func parseOffsetKey(key string) (groupID, topic string, partition int32, err error) {
+	parts := strings.Split(strings.TrimPrefix(key, offsetPrefix), "\x00")
+	if len(parts) != 3 {
+		return "", "", 0, fmt.Errorf("metadata key %q is malformed", key)
+	}
+	n, err := strconv.ParseInt(parts[2], 10, 32)
+	if err != nil {
+		return "", "", 0, fmt.Errorf("metadata key %q is malformed: %w", key, err)
+	}
+	return parts[0], parts[1], int32(n), nil
+}
+
+// A stored position is: u8 version 1, i64 offset, i32 leader epoch, i64 milliseconds, then the metadata.
+const offsetHeader = 1 + 8 + 4 + 8
+
+func (c committed) encode() []byte {
+	dst := make([]byte, 0, offsetHeader+len(c.metadata))
+	dst = append(dst, 1)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.offset))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(c.leaderEpoch))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.ms))
+	return append(dst, c.metadata...)
+}
+
+func decodeCommitted(raw []byte) (committed, error) {
+	if len(raw) < offsetHeader || raw[0] != 1 {
+		return committed{}, errors.New("a stored offset is malformed, or of a later version")
+	}
+	return committed{
+		offset: int64(binary.BigEndian.Uint64(raw[1:])), leaderEpoch: int32(binary.BigEndian.Uint32(raw[9:])),
+		ms: int64(binary.BigEndian.Uint64(raw[13:])), metadata: string(raw[offsetHeader:]),
+	}, nil
+}
+
+func (gs *Groups) loadOffsets() error {
+	return gs.b.kv.ScanMeta(offsetPrefix, func(key string, value []byte) error {
+		id, topic, partition, err := parseOffsetKey(key)
+		if err != nil {
+			return err
+		}
+		c, err := decodeCommitted(value)
+		if err != nil {
+			return fmt.Errorf("%q: %w", key, err)
+		}
+		s := gs.byID[id]
+		if s == nil { // a client without the group protocol: only its commits say how old it is
+			s = gs.newShell(id, group.New(gs.cfg, time.UnixMilli(0)))
+		}
+		s.set(topic, partition, c)
+		return nil
+	})
+}
+
+func (s *groupShell) set(topic string, partition int32, c committed) {
+	if s.offsets == nil {
+		s.offsets = map[string]map[int32]committed{}
+	}
+	parts := s.offsets[topic]
+	if parts == nil {
+		parts = map[int32]committed{}
+		s.offsets[topic] = parts
+	}
+	if old, ok := parts[partition]; ok && old.lsn > c.lsn {
+		return // a later commit was faster
+	}
+	parts[partition] = c
+}
+
+// Commit stores positions; it returns when they are durable. The code is for all of them: they are stored together or not at all.
+func (gs *Groups) Commit(ctx context.Context, id, memberID, instance string, generation int32, offsets []Offset) (group.Code, error) {
+	simple := memberID == "" && generation < 0
+	s, err := gs.locked(id, simple)
+	if err != nil {
+		return 0, err
+	}
+	if s == nil {
+		if generation >= 0 {
+			return group.IllegalGeneration, nil
+		}
+		return group.UnknownMember, nil
+	}
+	now := gs.b.clock.Now()
+	if code := s.g.MayCommit(now, memberID, instance, generation); code != group.OK || len(offsets) == 0 {
+		s.mu.Unlock()
+		return code, nil
+	}
+	u := journal.NewUnit()
+	for _, o := range offsets {
+		c := committed{offset: o.Offset, leaderEpoch: o.LeaderEpoch, metadata: o.Metadata, ms: now.UnixMilli()}
+		kv.AppendMeta(u, offsetKey(id, o.Topic, o.Partition), c.encode())
+	}
+	lsn, err := gs.b.journal.Commit(u, nil)
+	if err != nil {
+		u.Free()
+		s.mu.Unlock()
+		return 0, err
+	}
+	s.inFlight++
+	s.mu.Unlock()
+
+	err = gs.b.journal.Wait(context.WithoutCancel(ctx), lsn)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inFlight--
+	if err != nil {
+		return 0, err
+	}
+	for _, o := range offsets {
+		s.set(o.Topic, o.Partition, committed{offset: o.Offset, leaderEpoch: o.LeaderEpoch, metadata: o.Metadata, ms: now.UnixMilli(), lsn: lsn})
+	}
+	return group.OK, nil
+}
+
+// Committed returns a group's position in one partition; ok is false if there is none.
+func (gs *Groups) Committed(id, topic string, partition int32) (o Offset, ok bool, err error) {
+	s, err := gs.locked(id, false)
+	if err != nil || s == nil {
+		return Offset{}, false, err
+	}
+	defer s.mu.Unlock()
+	c, ok := s.offsets[topic][partition]
+	return Offset{topic, partition, c.offset, c.leaderEpoch, c.metadata}, ok, nil
+}
+
+// AllCommitted returns all positions of a group, by topic and partition.
+func (gs *Groups) AllCommitted(id string) ([]Offset, error) {
+	s, err := gs.locked(id, false)
+	if err != nil || s == nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var out []Offset
+	for topic, parts := range s.offsets {
+		for p, c := range parts {
+			out = append(out, Offset{topic, p, c.offset, c.leaderEpoch, c.metadata})
+		}
+	}
+	slices.SortFunc(out, func(a, b Offset) int {
+		if c := strings.Compare(a.Topic, b.Topic); c != 0 {
+			return c
+		}
+		return int(a.Partition - b.Partition)
+	})
+	return out, nil
+}
+
+// expireOffsets forgets positions that have outlived their use, and groups of which nothing is left.
+func (gs *Groups) expireOffsets() {
+	now := gs.b.clock.Now()
+	for _, s := range gs.all() {
+		s.mu.Lock()
+		since := s.g.EmptySince()
+		if s.gone || s.inFlight > 0 || since.IsZero() {
+			s.mu.Unlock()
+			continue
+		}
+		gs.forgetOffsets(s, func(_ string, c committed) bool { return c.expired(since, now, gs.b.o.OffsetsRetention) })
+		if len(s.offsets) == 0 && now.Sub(since) > time.Minute {
+			if _, err := gs.drop(s); err != nil {
+				gs.b.log.Warn("an empty group cannot be removed", "group", s.id, "err", err)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// topicDeleted forgets the positions in a topic that was deleted: one that is made anew under the name starts from nothing.
+func (gs *Groups) topicDeleted(topic string) {
+	for _, s := range gs.all() {
+		s.mu.Lock()
+		if !s.gone && s.offsets[topic] != nil {
+			gs.forgetOffsets(s, func(t string, _ committed) bool { return t == topic })
+		}
+		s.mu.Unlock()
+	}
+}
+
+// forgetOffsets deletes the positions that match; the group's lock is held.
+func (gs *Groups) forgetOffsets(s *groupShell, match func(topic string, c committed) bool) {
+	u := journal.NewUnit()
+	type place struct {
+		topic     string
+		partition int32
+	}
+	var places []place
+	for topic, parts := range s.offsets {
+		for p, c := range parts {
+			if match(topic, c) {
+				kv.AppendMeta(u, offsetKey(s.id, topic, p), nil)
+				places = append(places, place{topic, p})
+			}
+		}
+	}
+	if len(places) == 0 {
+		u.Free()
+		return
+	}
+	if _, err := gs.b.journal.Commit(u, nil); err != nil {
+		u.Free()
+		return
+	}
+	for _, p := range places {
+		delete(s.offsets[p.topic], p.partition)
+		if len(s.offsets[p.topic]) == 0 {
+			delete(s.offsets, p.topic)
+		}
+	}
+}
