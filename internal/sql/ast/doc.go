@@ -39,8 +39,7 @@ type Node interface {
 // Ident is one name, already folded unless it was quoted. The zero value, with an empty Name, means "not given".
 type Ident struct {
 	Span
-	Name   string
-	Quoted bool // it was written in double quotes; such a name is never a keyword
+	Name string
 }
 
 // Given reports whether there is a name at all.

@@ -35,9 +35,9 @@ type OptionValue struct {
 type ColumnDef struct {
 	Span
 	Name        Ident
-	Type        TypeName
-	Generated   Expr // AS (expr) or GENERATED ALWAYS AS (expr); nil for a plain column
-	Stored      bool // ... STORED
+	Type        TypeName // its Name is empty in "c AS (expr)": the type is the expression's
+	Generated   Expr     // AS (expr) or GENERATED ALWAYS AS (expr); nil for a plain column
+	Stored      bool     // ... STORED
 	Constraints []Constraint
 }
 
