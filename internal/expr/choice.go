@@ -223,7 +223,6 @@ type inEval struct {
 	few    []int64 // instead of ints, when there are few
 	texts  map[string]struct{}
 	sorted *column.Vector // the others, ascending
-	order  compareFunc
 }
 
 func newIn(n *Node, args []unit) (*inEval, error) {
@@ -258,12 +257,8 @@ func newIn(n *Node, args []unit) (*inEval, error) {
 			e.texts[string(list.Bytes(i))] = struct{}{}
 		}
 	default:
-		e.order = comparer(k)
-		if e.order == nil {
-			return nil, badArgs(n)
-		}
 		rows := slices.Clone(allRows(list.Len))
-		slices.SortFunc(rows, func(a, b int32) int { return e.order(list, int(a), list, int(b)) })
+		slices.SortFunc(rows, func(a, b int32) int { return list.Compare(int(a), list, int(b)) })
 		e.sorted = column.NewVector(args[0].typ, list.Len)
 		e.sorted.AppendRows(list, rows)
 	}
@@ -361,7 +356,7 @@ func (e *inEval) search(v *column.Vector, row int) bool {
 	lo, hi := 0, e.sorted.Len
 	for lo < hi {
 		mid := (lo + hi) / 2
-		switch c := e.order(e.sorted, mid, v, row); {
+		switch c := e.sorted.Compare(mid, v, row); {
 		case c == 0:
 			return true
 		case c < 0:
@@ -372,6 +367,3 @@ func (e *inEval) search(v *column.Vector, row int) bool {
 	}
 	return false
 }
-
-// compareFunc orders two values of one kind as PostgreSQL's default operator class does.
-type compareFunc func(a *column.Vector, i int, b *column.Vector, j int) int

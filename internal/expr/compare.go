@@ -2,7 +2,6 @@ package expr
 
 import (
 	"bytes"
-	"cmp"
 
 	"github.com/leat-io/leat/internal/column"
 )
@@ -33,7 +32,7 @@ var relations = []struct {
 
 // comparable types, each with its six operators.
 var comparableTypes = []column.Type{
-	tBool, tInt2, tInt4, tInt8, tFloat4, tFloat8, tNumeric, tText, tBytea, tDate, tTime, tTimestamp, tTimestamptz, tInterval,
+	tBool, tInt2, tInt4, tInt8, tFloat4, tFloat8, tNumeric, tText, tBytea, tDate, tTime, tTimestamp, tTimestamptz, tInterval, tJSONB,
 }
 
 var comparisons = func() []Overload {
@@ -53,7 +52,7 @@ var comparisons = func() []Overload {
 			Overload{Name: r.symbol, Args: []column.Type{tFloat4, tFloat8}, Result: tBool, via: []column.Type{tFloat8, tFloat8}},
 			Overload{Name: r.symbol, Args: []column.Type{tFloat8, tFloat4}, Result: tBool, via: []column.Type{tFloat8, tFloat8}},
 			Overload{Name: r.symbol, Args: []column.Type{tArray, tArray}, Result: tBool, Make: func(s *Site) (Kernel, error) {
-				return orderKernel(column.Array, r.rel), nil
+				return orderKernel(r.rel), nil
 			}},
 		)
 	}
@@ -61,18 +60,10 @@ var comparisons = func() []Overload {
 	out = append(out, Overload{
 		Name: "isdistinct", Args: []column.Type{tElement, tElement}, Result: tBool, CallsOnNull: true,
 		Make: func(s *Site) (Kernel, error) {
-			order := comparer(s.Args[0].Kind)
 			return func(c *Call) {
-				out := c.Out.Bools
-				a, b := c.Args[0], c.Args[1]
+				out, a, b := c.Out.Bools, c.Args[0], c.Args[1]
 				for _, row := range c.Rows() {
-					an, bn := c.IsNull(0, row), c.IsNull(1, row)
-					switch {
-					case an || bn:
-						out[row] = an != bn
-					default:
-						out[row] = order(a, int(row)&c.mask(0), b, int(row)&c.mask(1)) != 0
-					}
+					out[row] = !a.Equal(int(row)&c.mask(0), b, int(row)&c.mask(1))
 				}
 			}, nil
 		},
@@ -101,7 +92,7 @@ func compareKernel(k column.Kind, rel relation) Kernel {
 	case column.Numeric:
 		return func(c *Call) { compareDecimals(c, rel) }
 	}
-	return orderKernel(k, rel)
+	return orderKernel(rel)
 }
 
 func compareInts[T int16 | int32 | int64](c *Call, rel relation, a, b []T) {
@@ -351,23 +342,7 @@ func selectVC[T int16 | int32 | int64](rel relation, a []T, b T, n int, sel, dst
 	return dst[:k]
 }
 
-// compareFloat is PostgreSQL's order: NaN equals NaN and is greater than anything else; the zeros are equal.
-func compareFloat[T float32 | float64](a, b T) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	case a == b:
-		return 0
-	case a == a: // b is NaN
-		return -1
-	case b == b:
-		return 1
-	}
-	return 0
-}
-
+// compareFloats has PostgreSQL's order: NaN equals NaN and is greater than anything else; the zeros are equal.
 func compareFloats[T float32 | float64](c *Call, rel relation, a, b Col[T]) {
 	out := c.Out.Bools
 	for _, row := range c.Rows() {
@@ -403,62 +378,11 @@ func compareDecimals(c *Call, rel relation) {
 }
 
 // orderKernel compares values of the kinds that have no loop of their own.
-func orderKernel(k column.Kind, rel relation) Kernel {
-	order := comparer(k)
+func orderKernel(rel relation) Kernel {
 	return func(c *Call) {
 		out := c.Out.Bools
 		for _, row := range c.Rows() {
-			out[row] = rel.holds(order(c.Args[0], int(row)&c.mask(0), c.Args[1], int(row)&c.mask(1)))
+			out[row] = rel.holds(c.Args[0].Compare(int(row)&c.mask(0), c.Args[1], int(row)&c.mask(1)))
 		}
 	}
-}
-
-// comparer is the order of a kind; nil for kinds that have none (jsonb).
-func comparer(k column.Kind) compareFunc {
-	switch k {
-	case column.Bool:
-		return func(a *column.Vector, i int, b *column.Vector, j int) int {
-			return asInt(a.Bools[i]) - asInt(b.Bools[j])
-		}
-	case column.Int16:
-		return func(a *column.Vector, i int, b *column.Vector, j int) int { return cmp.Compare(a.I16[i], b.I16[j]) }
-	case column.Int32, column.Date:
-		return func(a *column.Vector, i int, b *column.Vector, j int) int { return cmp.Compare(a.I32[i], b.I32[j]) }
-	case column.Int64, column.Time, column.Timestamp, column.Timestamptz:
-		return func(a *column.Vector, i int, b *column.Vector, j int) int { return cmp.Compare(a.I64[i], b.I64[j]) }
-	case column.Float32:
-		return func(a *column.Vector, i int, b *column.Vector, j int) int { return compareFloat(a.F32[i], b.F32[j]) }
-	case column.Float64:
-		return func(a *column.Vector, i int, b *column.Vector, j int) int { return compareFloat(a.F64[i], b.F64[j]) }
-	case column.Numeric:
-		return func(a *column.Vector, i int, b *column.Vector, j int) int { return a.Dec[i].Cmp(b.Dec[j]) }
-	case column.Text, column.Bytea:
-		return func(a *column.Vector, i int, b *column.Vector, j int) int {
-			return bytes.Compare(a.Bytes(i), b.Bytes(j))
-		}
-	case column.IntervalKind:
-		return func(a *column.Vector, i int, b *column.Vector, j int) int { return compareInterval(a.Iv[i], b.Iv[j]) }
-	case column.Array:
-		return compareArrays
-	}
-	return nil
-}
-
-// compareInterval orders intervals as if a month had 30 days and a day 24 hours.
-func compareInterval(a, b column.Interval) int {
-	const day = 86_400_000_000
-	// Days carry at most 2^31 * 31; microseconds at most 2^63: normalised to days and the rest of a day.
-	days := func(v column.Interval) (int64, int64) {
-		d, us := v.Micros/day, v.Micros%day
-		if us < 0 {
-			d, us = d-1, us+day
-		}
-		return int64(v.Months)*30 + int64(v.Days) + d, us
-	}
-	ad, au := days(a)
-	bd, bu := days(b)
-	if c := cmp.Compare(ad, bd); c != 0 {
-		return c
-	}
-	return cmp.Compare(au, bu)
 }

@@ -223,7 +223,7 @@ func (c *compiler) call(n *Node, args []unit) (unit, error) {
 	if err != nil {
 		return unit{}, err
 	}
-	e := &callEval{args: args, strict: !o.CallsOnNull, total: o.Total, varlen: n.Type.Kind.Varlen(), typ: n.Type}
+	e := &callEval{args: args, strict: !o.CallsOnNull, total: o.Total || o.dense, varlen: n.Type.Kind.Varlen(), typ: n.Type}
 	if e.kernel, err = o.Make(s); err != nil {
 		return unit{}, err
 	}

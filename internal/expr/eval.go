@@ -170,6 +170,7 @@ func (e *callEval) eval(r *run, sel []int32) *column.Vector {
 			}
 		}
 	}
+	sel0 := sel
 	switch {
 	case !e.total:
 		if out.Valid != nil {
@@ -189,7 +190,7 @@ func (e *callEval) eval(r *run, sel []int32) *column.Vector {
 		sel = nil
 	}
 	c := &e.call
-	*c = Call{Ctx: r.ctx, N: n, Sel: sel, Args: e.vecs, Const: e.consts, Out: out, run: r, e: e}
+	*c = Call{Ctx: r.ctx, N: n, Sel: sel, Args: e.vecs, Const: e.consts, Out: out, run: r, e: e, want: sel0}
 	if e.konst {
 		r.fan, r.fanRows = true, want
 	}

@@ -35,9 +35,10 @@ type Call struct {
 	Const []bool
 	Out   *column.Vector
 
-	run *run
-	e   *callEval
-	w   TextWriter
+	run  *run
+	e    *callEval
+	want []int32 // the selection that the caller asked for, whatever Sel is
+	w    TextWriter
 }
 
 // Rows are the rows to compute, ascending: Sel, or all.
@@ -46,6 +47,22 @@ func (c *Call) Rows() []int32 {
 		return c.Sel
 	}
 	return allRows(c.N)
+}
+
+// wanted are the rows that the caller asked for and that have no NULL argument: those that may fail. It is for the
+// kernels of dense overloads.
+func (c *Call) wanted() []int32 {
+	switch {
+	case c.Out.Valid == nil && c.want == nil:
+		return allRows(c.N)
+	case c.Out.Valid == nil:
+		return c.want
+	case c.want == nil:
+		c.e.sel = setBits(c.Out.Valid, c.N, c.e.sel[:0])
+	default:
+		c.e.sel = validRows(c.Out.Valid, c.want, c.e.sel[:0])
+	}
+	return c.e.sel
 }
 
 // Null makes the row's result NULL.

@@ -59,6 +59,9 @@ type Overload struct {
 	via []column.Type
 	// selects is an optional faster form for filters.
 	selects func(s *Site) selectKernel
+	// dense: like Total, except that some rows may fail. The kernel computes all rows in a tight loop and, only if one of them
+	// looks wrong, goes through Call.wanted for those that must be reported.
+	dense bool
 	// hidden overloads are found by identity only, not by name.
 	hidden bool
 }
@@ -91,11 +94,13 @@ var registered = sync.OnceValue(func() *registry {
 	for _, table := range tables() {
 		for i := range table {
 			o := &table[i]
-			id := o.ID()
-			if r.byID[id] != nil {
-				panic(fmt.Sprintf("expr: overload %s is registered twice", id))
+			if o.via == nil {
+				id := o.ID()
+				if r.byID[id] != nil {
+					panic(fmt.Sprintf("expr: overload %s is registered twice", id))
+				}
+				r.byID[id] = o
 			}
-			r.byID[id] = o
 			if !o.hidden {
 				r.byName[o.Name] = append(r.byName[o.Name], o)
 			}

@@ -38,6 +38,12 @@ func Resolve(name string, args []*Node, pos int) (*Node, error) {
 		}
 		return call(registered().byName[name][0], out, t, pos), nil
 	}
+	if name == "array" {
+		var err error
+		if args, _, err = Unify("ARRAY", args); err != nil {
+			return nil, err
+		}
+	}
 	types := make([]column.Type, len(args))
 	for i, a := range args {
 		types[i] = a.Type

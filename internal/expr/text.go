@@ -14,9 +14,3 @@ func appendParsed(v *column.Vector, t column.Type, text string, ctx *Context) *p
 func formatText(dst []byte, v *column.Vector, row int, ctx *Context) []byte { return dst }
 
 func pgerrAt(err error, pos int) error { return pgerr.From(err).At(position(pos)) }
-
-func compareArrays(a *column.Vector, i int, b *column.Vector, j int) int { return 0 }
-
-func castOverload(s *Site, cut bool) (*Overload, error) { return nil, pgerr.Unsupported("casts") }
-
-func castVolatility(from, to column.Type) Volatility { return Immutable }

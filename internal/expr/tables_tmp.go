@@ -1,3 +1,0 @@
-package expr
-
-var integerArithmetic, floatArithmetic, numericArithmetic, mathFunctions, booleanTests, extremes, textConcat, arrayFunctions, clockFunctions []Overload
