@@ -33,6 +33,8 @@ type Spec struct {
 	// Windowed: every key (of an ordered table: every group prefix) starts with the 9 bytes of its window's end, as rowenc
 	// encodes a timestamp that is not NULL. Windows are forgotten as a whole.
 	Windowed bool
+	// ValueBytes is the usual length of a value, if known: a new row of a point table is made with room for it.
+	ValueBytes int
 	// Ephemeral: in memory only (ad hoc queries, tests): never journaled, never evicted.
 	Ephemeral bool
 }

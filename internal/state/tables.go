@@ -1,0 +1,337 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/leat-io/leat/internal/journal"
+	"github.com/leat-io/leat/internal/kv"
+)
+
+// Tables are the tables of one worker and island: opens them, accounts their memory, ends their epochs, evicts.
+type Tables struct {
+	db      *kv.DB
+	applier *Applier
+	pool    *pool
+	limit   int64
+
+	list    []*table
+	byID    map[uint32]*table
+	touched []*table // in this epoch
+
+	epochArena   arena   // old values of the running epoch
+	epochLarge   []chunk // its blocks that are the pool's own
+	changedBytes int64
+	err          error
+
+	// Generations: every changed row carries the number of one; a generation is a few epochs in a row. Rows do not carry
+	// the LSN itself, since it is not known when they are encoded, and has 8 bytes.
+	generation uint32
+	inGen      int   // epochs in the current generation
+	gens       []gen // not applied in both kinds yet, oldest first
+	open       []int // for every epoch that was ended and not committed: index into gens plus genBase
+	genBase    int
+	applied    [2]uint32 // by kind (state, rows): generations up to here are in kv
+
+	loads, evictions int64
+}
+
+type gen struct {
+	number uint32
+	lsn    journal.LSN // of its last epoch that is committed
+	open   int         // epochs that are ended and not committed
+}
+
+// tableSort is what differs between point and ordered tables.
+type tableSort interface {
+	endEpoch(dst *Changes)
+	evict(slots int)
+	compact(w *part)
+	forget()     // drops what the running epoch changed
+	dirty() bool // the running epoch changed something
+}
+
+// NewTables makes an empty set.
+func NewTables(o Options) *Tables {
+	t := &Tables{db: o.DB, applier: o.Applier, limit: o.Limit, byID: map[uint32]*table{}, generation: 1}
+	b := o.Budget
+	if b != nil && o.Name != "" {
+		b = b.Child(o.Name, 0)
+	}
+	t.pool = newPool(b)
+	t.pool.owned = b != o.Budget
+	return t
+}
+
+func (t *Tables) add(spec Spec, tb *table, s tableSort) {
+	tb.sort = s
+	t.list = append(t.list, tb)
+	if !spec.Ephemeral {
+		if t.byID[spec.ID] != nil {
+			panic(fmt.Sprintf("state: table %d (%s) opened twice", spec.ID, spec.Name))
+		}
+		t.byID[spec.ID] = tb
+	}
+}
+
+// SetLimit changes the memory at which Evict has something to do.
+func (t *Tables) SetLimit(limit int64) { t.limit = limit }
+
+// ChangedBytes is about how large the running epoch's payloads would be now (the coordinator ends an epoch early by it).
+func (t *Tables) ChangedBytes() int64 { return t.changedBytes }
+
+// Used is the memory of all tables in bytes.
+func (t *Tables) Used() int64 { return t.pool.used }
+
+// Loads and Evictions count rows (of ordered tables: groups) that were read from kv and that left memory.
+func (t *Tables) Loads() int64 { return t.loads }
+
+// Evictions is as Loads.
+func (t *Tables) Evictions() int64 { return t.evictions }
+
+// fail remembers the first error of a call that returns none; EndEpoch returns it.
+func (t *Tables) fail(err error) {
+	if t.err == nil {
+		t.err = err
+	}
+}
+
+// keep copies a value into the epoch's arena.
+func (t *Tables) keep(value []byte) oldValue {
+	n := len(value)
+	if n == 0 {
+		return oldValue{}
+	}
+	addr, class := t.epochArena.alloc(t.pool, n)
+	if class >= largeClass {
+		t.epochLarge = append(t.epochLarge, chunk{addr, class - largeClass})
+	}
+	copy(t.pool.bytes(addr, 0, n), value)
+	return oldValue{addr, uint32(n)}
+}
+
+func (t *Tables) kept(o oldValue) []byte {
+	switch o.n {
+	case absentLen:
+		return nil
+	case 0:
+		return []byte{}
+	}
+	return t.pool.bytes(o.addr, 0, int(o.n))
+}
+
+// EndEpoch encodes the net changes of all touched tables into dst (appending to what is there; it may be nil if all tables are
+// ephemeral); after it the tables may be changed for the next epoch. Refs, Old and Changed of the epoch end here. An error
+// is of the epoch, some of whose changes are missing: it must not be committed.
+func (t *Tables) EndEpoch(dst *Changes) error {
+	if t.inGen++; t.inGen > 16 {
+		t.nextGeneration()
+	}
+	if n := len(t.gens); n == 0 || t.gens[n-1].number != t.generation {
+		t.gens = append(t.gens, gen{number: t.generation})
+	}
+	g := len(t.gens) - 1
+	t.gens[g].open++
+	t.open = append(t.open, g+t.genBase)
+
+	for _, tb := range t.touched {
+		tb.touched = false
+		tb.sort.endEpoch(dst)
+	}
+	t.touched = t.touched[:0]
+	for _, c := range t.epochLarge {
+		t.pool.release(c.addr, c.order)
+	}
+	t.epochLarge = t.epochLarge[:0]
+	t.epochArena.drop(t.pool)
+	t.changedBytes = 0
+	err := t.err
+	t.err = nil
+	return err
+}
+
+func (t *Tables) nextGeneration() {
+	t.generation++
+	if t.generation == 0 {
+		t.generation = 1
+	}
+	t.inGen = 1
+}
+
+// Committed says that the oldest epoch that was ended and not committed yet is in the journal at lsn. Call it once for every
+// EndEpoch, in order; for an epoch that changed nothing and has no unit, with the LSN of the one before.
+func (t *Tables) Committed(lsn journal.LSN) {
+	if len(t.open) == 0 {
+		panic("state: Committed without an epoch that was ended")
+	}
+	g := &t.gens[t.open[0]-t.genBase]
+	t.open = t.open[1:]
+	if len(t.open) == 0 {
+		t.open = nil
+	}
+	g.lsn = max(g.lsn, lsn)
+	g.open--
+}
+
+// learnApplied finds the generations that are in kv by now.
+func (t *Tables) learnApplied() {
+	if t.applier == nil {
+		return
+	}
+	state, rows := t.applier.Applied(journal.KindState), t.applier.Applied(journal.KindRows)
+	both := 0
+	for i := range t.gens {
+		g := &t.gens[i]
+		if g.open > 0 || g.number == t.generation {
+			break
+		}
+		if g.lsn <= state {
+			t.applied[0] = g.number
+		}
+		if g.lsn <= rows {
+			t.applied[1] = g.number
+		}
+		if g.lsn <= state && g.lsn <= rows {
+			both++ // LSNs ascend, so these are the first ones
+		}
+	}
+	t.gens = slices.Delete(t.gens, 0, both)
+	t.genBase += both
+}
+
+// later says whether generation a is after b; numbers wrap.
+func later(a, b uint32) bool { return int32(a-b) > 0 }
+
+// isApplied says whether the change of a row with this generation is in kv.
+func (tb *table) isApplied(commit uint32) bool {
+	if commit == 0 {
+		return true
+	}
+	if tb.spec.Rows {
+		return !later(commit, tb.applied[1])
+	}
+	return !later(commit, tb.applied[0])
+}
+
+// over is how far memory is above the limit.
+func (t *Tables) over() int64 {
+	if t.limit <= 0 {
+		return 0
+	}
+	return t.pool.used - t.limit
+}
+
+// makeRoom is eviction within an epoch: of the table that is about to be probed only, whose refs end with that.
+func (tb *table) makeRoom() error {
+	if tb.over() > 0 && !tb.spec.Ephemeral && tb.live() > tb.limit {
+		tb.sort.evict(4096)
+	}
+	return tb.err
+}
+
+func (t *Tables) live() (n int64) {
+	n = t.epochArena.held
+	for _, e := range t.list {
+		for _, w := range e.parts {
+			n += w.live()
+		}
+	}
+	return n
+}
+
+// Evict brings memory down to the limit as far as what is applied allows, between epochs (after EndEpoch). It returns how many
+// bytes it is still over the limit: the caller then lets the applier apply (ApplyState, Publish), and calls it again.
+func (t *Tables) Evict() (over int64) {
+	if t.over() <= 0 {
+		return 0
+	}
+	if len(t.touched) > 0 {
+		for _, tb := range t.touched {
+			if tb.sort.dirty() {
+				panic("state: Evict within an epoch")
+			}
+		}
+	}
+	t.nextGeneration()
+	t.learnApplied()
+	target := t.limit - t.limit/8
+	// Two rounds over all rows: the first takes the mark of use away, the second takes the row.
+	const steps = 8
+	for i := 0; i < 2*steps && t.live() > target; i++ {
+		for _, e := range t.list {
+			if e.spec.Ephemeral {
+				continue
+			}
+			most := 0
+			for _, w := range e.parts {
+				most = max(most, len(w.index.slots))
+			}
+			e.sort.evict(most/steps + minSlots)
+		}
+	}
+	if t.over() > 0 {
+		t.compact()
+	}
+	return max(t.over(), 0)
+}
+
+// compact rebuilds the arenas of which much is free, the emptiest first, until memory is below the limit.
+func (t *Tables) compact() {
+	type loose struct {
+		e    *table
+		w    *part
+		free int64
+	}
+	var all []loose
+	for _, e := range t.list {
+		for _, w := range e.parts {
+			if free := w.arena.held - w.arena.live; free > w.arena.held/4 && free >= 4<<10 {
+				all = append(all, loose{e, w, free})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b loose) int {
+		switch { // share that is free, descending
+		case a.free*b.w.arena.held > b.free*a.w.arena.held:
+			return -1
+		case a.free*b.w.arena.held < b.free*a.w.arena.held:
+			return 1
+		}
+		return 0
+	})
+	for _, l := range all {
+		if t.over() <= 0 {
+			return
+		}
+		l.e.sort.compact(l.w)
+	}
+}
+
+// Drop closes a table (its job is gone) and gives its memory back; its rows in kv go by Changes.DropTable.
+func (t *Tables) Drop(id uint32) {
+	e := t.byID[id]
+	if e == nil {
+		return
+	}
+	delete(t.byID, id)
+	t.discard(e)
+}
+
+func (t *Tables) discard(e *table) {
+	e.sort.forget()
+	for _, w := range e.parts {
+		e.freePart(w)
+	}
+	e.parts = nil
+	t.list = slices.DeleteFunc(t.list, func(o *table) bool { return o == e })
+	t.touched = slices.DeleteFunc(t.touched, func(tb *table) bool { return tb == e })
+}
+
+// Close gives all memory back.
+func (t *Tables) Close() {
+	t.pool.close()
+	if t.pool.owned {
+		t.pool.budget.Close()
+	}
+	t.list, t.byID, t.touched = nil, nil, nil
+}
