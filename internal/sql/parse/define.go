@@ -451,6 +451,9 @@ func (p *parser) createTable(from int, temporary bool) ast.Stmt {
 			}
 		case p.is("as") && t.Query == nil:
 			p.advance()
+			if t.Columns != nil || t.Constraints != nil || t.Watermarks != nil {
+				p.failAt(pgerr.SyntaxError, p.tok.from, "CREATE TABLE AS takes the names of columns, without types")
+			}
 			t.Query = p.query()
 			t.WithNoData = p.withNoData()
 		case p.tailClause(&t.Include, &t.With, &t.Format):

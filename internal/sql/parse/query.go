@@ -20,8 +20,12 @@ func (p *parser) query() *ast.Query {
 }
 
 func (p *parser) queryAfterWith(from int, with *ast.With) *ast.Query {
-	q := &ast.Query{With: with, Body: p.setOps(p.tok.from, p.queryTerm(), 1)}
+	at := p.tok.from
+	q := &ast.Query{With: with, Body: p.setOps(at, p.queryTerm(), 1)}
 	p.queryTail(from, q)
+	if inner, ok := bodyOf(q).(*ast.Query); ok {
+		return inner // nothing but parentheses around it
+	}
 	return q
 }
 
@@ -290,7 +294,7 @@ func (p *parser) selectBody() ast.QueryBody {
 func (p *parser) selectListEnds() bool {
 	return p.tok.kind == tokEOF || p.tok.punct(";") || p.tok.punct(")") ||
 		p.is("from", "where", "group", "having", "window", "union", "intersect", "except", "order", "limit", "offset",
-			"fetch", "into")
+			"fetch", "into", "for") || p.isEmit()
 }
 
 // selectItems takes a select list or what RETURNING lists.
@@ -394,7 +398,9 @@ func (p *parser) tableExpr() ast.TableExpr {
 }
 
 // joinStart reports whether a join comes next.
-func (p *parser) joinStart() bool { return p.is("join", "inner", "left", "right", "full", "cross", "natural") }
+func (p *parser) joinStart() bool {
+	return p.is("join", "inner", "left", "right", "full", "cross", "natural")
+}
 
 // joins takes the joins that follow a first item. The right side of a join with a condition may itself be joins, as in
 // a JOIN b JOIN c ON x ON y: they are what comes before the ON that is waited for.
@@ -667,7 +673,7 @@ func (p *parser) alias(definitions bool) (a ast.Alias) {
 			return a
 		}
 		a.Name = p.name("an alias")
-	case isNameToken(p.tok) && !p.isEmit() && !p.isFormat() && !p.isSet():
+	case isNameToken(p.tok) && !p.isEmit() && !p.isFormat() && !p.is("set"):
 		a.Name = p.ident()
 	default:
 		return ast.Alias{}
@@ -682,9 +688,6 @@ func (p *parser) alias(definitions bool) (a ast.Alias) {
 	a.Span = p.span(from)
 	return a
 }
-
-// isSet reports whether the SET of an UPDATE comes next, which is no alias.
-func (p *parser) isSet() bool { return p.is("set") }
 
 // columnDefs takes (a int, b text).
 func (p *parser) columnDefs() (defs []ast.ColumnDef) {
