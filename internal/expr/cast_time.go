@@ -5,11 +5,11 @@ import (
 
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/pgerr"
+	"github.com/leat-io/leat/internal/pgtype"
 )
 
 const (
-	usPerSecond = 1_000_000
-	usPerDay    = 86_400 * usPerSecond
+	usPerDay = 86_400_000_000
 
 	// The ends of PostgreSQL's timestamps: 4714-11-24 BC, and 294277-01-01, which is excluded.
 	minTimestamp = -210_866_803_200_000_000
@@ -35,35 +35,20 @@ func floorDiv(x, y int64) (q, r int64) {
 	return q, r
 }
 
-// zoneOffset is a zone's offset from UTC, in microseconds, at an instant.
-func zoneOffset(us int64, zone *time.Location) int64 {
-	if zone == time.UTC {
-		return 0
-	}
-	s, _ := floorDiv(us, usPerSecond)
-	_, off := time.Unix(s, 0).In(zone).Zone()
-	return int64(off) * usPerSecond
-}
-
 // toLocal is what clocks in the zone show at an instant.
 func toLocal(us int64, zone *time.Location) int64 {
 	if infinite(us) {
 		return us
 	}
-	return us + zoneOffset(us, zone)
+	return pgtype.ToLocal(us, zone)
 }
 
-// fromLocal is the instant at which clocks in the zone show us. As in PostgreSQL, a time that is skipped is read with the
-// offset before the gap, and one that comes twice is the later one.
+// fromLocal is the instant at which clocks in the zone show us.
 func fromLocal(us int64, zone *time.Location) int64 {
-	if zone == time.UTC || infinite(us) {
+	if infinite(us) {
 		return us
 	}
-	before, after := zoneOffset(us-usPerDay, zone), zoneOffset(us+usPerDay, zone)
-	if zoneOffset(us-after, zone) == after {
-		return us - after
-	}
-	return us - before
+	return pgtype.ToUTC(us, zone)
 }
 
 // dateToTimestamp is the start of a day.

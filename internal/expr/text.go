@@ -3,6 +3,7 @@ package expr
 import (
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/pgerr"
+	"github.com/leat-io/leat/internal/pgtype"
 )
 
 // appendParsed appends a value from its text.
@@ -10,7 +11,9 @@ func appendParsed(v *column.Vector, t column.Type, text string, ctx *Context) *p
 	return pgerr.Unsupported("text of %s", TypeName(t))
 }
 
-// formatText appends the text of a value. Times with zone are in ctx's zone, UTC without ctx.
-func formatText(dst []byte, v *column.Vector, row int, ctx *Context) []byte { return dst }
+// formatText appends the text of a value that is not NULL. Times with zone are in ctx's zone, UTC without ctx.
+func formatText(dst []byte, v *column.Vector, row int, ctx *Context) []byte {
+	return pgtype.AppendText(dst, v, row, ctx.zone())
+}
 
 func pgerrAt(err error, pos int) error { return pgerr.From(err).At(position(pos)) }
