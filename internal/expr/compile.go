@@ -236,6 +236,15 @@ func (c *compiler) call(n *Node, args []unit) (unit, error) {
 		e.consts[i] = a.konst
 		e.konst = e.konst && a.konst
 	}
+	if e.konst && o.Volatility == Immutable {
+		// Computed now, so that makers see the value; what fails stays, and fails for the rows that want it.
+		var r run
+		r.start(nil, oneRow)
+		if v := e.eval(&r, nil); r.err == nil {
+			v = v.Clone()
+			return unit{evaluator: constEval{v}, typ: n.Type, konst: true, value: v}, nil
+		}
+	}
 	return unit{evaluator: e, typ: n.Type, konst: e.konst}, nil
 }
 
