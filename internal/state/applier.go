@@ -40,6 +40,9 @@ type Applier struct {
 	closed     bool
 
 	kinds [2]kindApplier
+
+	batchBytes int          // of state that is written at once
+	afterBatch func() error // for tests: called between two batches
 }
 
 // kindApplier is what applying one kind needs; its lock is held throughout.
@@ -85,7 +88,7 @@ func NewApplier(o ApplierOptions) (*Applier, error) {
 	if o.DB == nil {
 		return nil, errors.New("state: an applier needs a database")
 	}
-	a := &Applier{db: o.DB, budget: o.Budget, limit: o.RecoverBytes, recovering: true}
+	a := &Applier{db: o.DB, budget: o.Budget, limit: o.RecoverBytes, recovering: true, batchBytes: batchBytes}
 	if a.budget == nil {
 		a.budget = budget.New("applier", 0)
 	}
@@ -280,8 +283,9 @@ func (a *Applier) apply(q int, upTo journal.LSN) error {
 
 	limit := 0
 	if q == stateQueue {
-		limit = batchBytes
+		limit = a.batchBytes
 	}
+	k.merge.afterBatch = a.afterBatch
 	if n > 0 {
 		if err := k.merge.write(a.db, a.budget, kindOf(q), upTo, limit); err != nil {
 			return fmt.Errorf("bring changes up to LSN %d into the database: %w", upTo, err)
@@ -338,8 +342,11 @@ func (a *Applier) Pending() Pending {
 // Close releases the snapshot and memory. What is pending is in the journal.
 func (a *Applier) Close() {
 	for i := range a.kinds {
-		a.kinds[i].mu.Lock()
-		defer a.kinds[i].mu.Unlock()
+		k := &a.kinds[i]
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		a.budget.Release(k.merge.taken)
+		k.merge = merge{}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -22,6 +22,8 @@ const (
 
 	// flagPartial: a very large group. Memory has only rows that were changed (or looked at); kv has the others.
 	flagPartial = 4
+	// flagDeleted: rows were deleted from the whole group, and kv may still have them.
+	flagDeleted = 8
 
 	leafRows  = 128
 	leafMerge = 32 // a leaf below this is put together with a neighbour that has room

@@ -22,6 +22,8 @@ type merge struct {
 	slots []uint64 // open addressing: upper half of the hash, then 1 + number of the row
 	drops []drop
 	taken int64 // from the budget
+
+	afterBatch func() error
 }
 
 // mergedRow is the last change of one row.
@@ -85,6 +87,11 @@ func (m *merge) write(db *kv.DB, b *budget.Budget, kind journal.Kind, upTo journ
 		if limit > 0 && size > limit && i+1 < len(m.rows) {
 			if err := batch.Commit(); err != nil {
 				return err
+			}
+			if m.afterBatch != nil {
+				if err := m.afterBatch(); err != nil {
+					return err
+				}
 			}
 			batch, size = db.NewBatch(), 0
 		}

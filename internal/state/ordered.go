@@ -511,6 +511,9 @@ func (o *Ordered) endEpoch(dst *Changes) {
 			}
 		}
 		if r.flags&flagDead != 0 {
+			if was != nil {
+				p.group(uint32(c.group)).flags |= flagDeleted
+			}
 			p.freeRow(&o.partOfRow(o.Prefix(c.group)).arena, c.row)
 		}
 	}
@@ -585,15 +588,16 @@ func (o *Ordered) evictPart(w *part, n int) int {
 		}
 		partial := g.flags&flagPartial != 0
 		if !o.isApplied(g.commit) {
-			// A very large group need not wait for its last change: what kv has of it can go. (Not within an epoch, when
-			// its rows may be in use.)
-			if len(o.changes) == 0 && (partial || int(g.units)*8 > 2*o.big) {
+			// A very large group need not wait for its last change: what kv has of it can go. Unless rows were deleted from
+			// it, of which memory keeps nothing. (Not within an epoch, when its rows may be in use.)
+			if len(o.changes) == 0 && (partial || g.flags&flagDeleted == 0 && int(g.units)*8 > 2*o.big) {
 				o.makePartial(w, g)
 			}
 			i++
 			continue
 		}
 		g.commit = 0
+		g.flags &^= flagDeleted
 		if g.flags&flagRecent != 0 {
 			g.flags &^= flagRecent
 			i++

@@ -241,6 +241,7 @@ func (o *Ordered) mergeGroups(it *kv.Iter, keys *Keys, live []bool, fn func([]by
 			i++
 		} else {
 			prefix = append(prefix[:0], it.Prefix()...)
+			call = o.storedCounts(prefix)
 		}
 		if order >= 0 { // leave the group in kv behind: a few steps, then a seek
 			n := 0

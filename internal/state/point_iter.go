@@ -97,7 +97,8 @@ func (it *PointIter) Next() bool {
 	}
 	for it.stored != nil && it.stored.Next() {
 		key := it.stored.Prefix()
-		if it.w.index.find(p, xxh3.Hash(key), key, rowHeader) != 0 {
+		hash := xxh3.Hash(key)
+		if it.w.known && !it.w.filter.has(hash) || it.w.index.find(p, hash, key, rowHeader) != 0 {
 			continue
 		}
 		it.key, it.value = key, it.stored.Value()
@@ -120,6 +121,10 @@ func (it *PointIter) nextMerged() bool {
 			}
 		}
 		if order > 0 {
+			if !it.p.storedCounts(it.stored.Prefix()) {
+				it.has = it.stored.Next()
+				continue
+			}
 			// Copied, since the iterator moves on before the caller is done with it.
 			it.key = append(it.key[:0:0], it.stored.Prefix()...)
 			it.value = append([]byte{}, it.stored.Value()...)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+
+	"github.com/zeebo/xxh3"
 )
 
 // WindowBytes is the length of a window's end at the start of a key: a byte that says "not NULL", and the end in microseconds
@@ -116,6 +118,24 @@ func (tb *table) window(key []byte) *part {
 	copy(w.prefix[:], key)
 	tb.parts = slices.Insert(tb.parts, i, w)
 	return w
+}
+
+// storedCounts says whether a key that a scan found in kv is still to be seen: that of a window that was dropped is there until the
+// deletion is applied.
+func (tb *table) storedCounts(key []byte) bool {
+	w := tb.last
+	if tb.spec.Windowed {
+		if len(key) < WindowBytes {
+			return false
+		}
+		end := WindowEnd(key)
+		i := sort.Search(len(tb.parts), func(i int) bool { return tb.parts[i].end >= end })
+		if i == len(tb.parts) || tb.parts[i].end != end {
+			return false
+		}
+		w = tb.parts[i]
+	}
+	return !w.known || w.filter.has(xxh3.Hash(key))
 }
 
 // open finds the windows that kv has, by one seek each.
