@@ -147,7 +147,7 @@ func Open(o Options) (*Broker, error) {
 	if o.Journal == nil || o.KV == nil || o.FS == nil || o.Dir == "" {
 		return nil, errors.New("broker: Journal, KV, FS and Dir are needed")
 	}
-	if err := checkConfigs(o.TopicDefaults); err != nil {
+	if err := CheckConfigs(o.TopicDefaults); err != nil {
 		return nil, fmt.Errorf("broker: default topic settings: %w", err)
 	}
 	b := &Broker{

@@ -66,8 +66,8 @@ func topicConfig(name string) (ConfigDef, bool) {
 	return TopicConfigs[i], true
 }
 
-// checkConfigs refuses unknown names and bad values. Names under "leat." are Leat's own and kept as they are.
-func checkConfigs(configs map[string]string) error {
+// CheckConfigs refuses unknown names and bad values. Names under "leat." are Leat's own and kept as they are.
+func CheckConfigs(configs map[string]string) error {
 	for name, value := range configs {
 		if strings.HasPrefix(name, "leat.") {
 			continue
@@ -94,7 +94,7 @@ type settings struct {
 	maxBehindMs, maxAheadMs     int64
 }
 
-// parseSettings needs configs that passed checkConfigs.
+// parseSettings needs configs that passed CheckConfigs.
 func parseSettings(configs, defaults map[string]string) settings {
 	get := func(name string) string {
 		if v, ok := configs[name]; ok {

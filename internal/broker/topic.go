@@ -231,7 +231,7 @@ func (b *Broker) checkSpec(spec TopicSpec, partitions int) error {
 	if int(spec.Partitions)+partitions > b.o.MaxPartitions {
 		return fmt.Errorf("%w: %d more would be over the node's limit of %d", ErrPartitionCount, spec.Partitions, b.o.MaxPartitions)
 	}
-	return checkConfigs(spec.Configs)
+	return CheckConfigs(spec.Configs)
 }
 
 // CreatePartitions lets a topic grow to total partitions. Records stay where they are; keys may map to other partitions from then on.
@@ -272,7 +272,7 @@ func (b *Broker) AlterConfigs(ctx context.Context, name string, configs map[stri
 	if !ok {
 		return fmt.Errorf("%w: %q", ErrUnknownTopic, clip(name))
 	}
-	if err := checkConfigs(configs); err != nil {
+	if err := CheckConfigs(configs); err != nil {
 		return err
 	}
 	changed := b.newTopic(t.ID, t.Name, 0, maps.Clone(configs))

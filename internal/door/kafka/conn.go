@@ -1,0 +1,412 @@
+package kafka
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/leat-io/leat/internal/commitlog"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// conn is one client.
+type conn struct {
+	s      *Server
+	nc     net.Conn
+	remote string // host of the client, as groups show it
+	ctx    context.Context
+	cancel context.CancelFunc
+	queue  chan pending // from the reader to the writer; its capacity bounds what is in flight
+
+	stopping atomic.Bool
+	frame    []byte // the reader's, reused for produce requests
+	out      []byte // the writer's, reused
+}
+
+// pending is a request that has been read and has not been answered.
+type pending struct {
+	header requestHeader
+	start  time.Time
+	run    func(ctx context.Context) (response, error)
+}
+
+// response is what is written behind the response header.
+type response interface {
+	// appendTo appends the body to dst. What goes from a file to the socket without passing through here is in parts.
+	appendTo(dst []byte) (body []byte, parts []part)
+	// release gives back what the response holds, written or not.
+	release()
+}
+
+// part is a piece of a response that is not in its buffer: it comes where the buffer has reached the length at.
+type part struct {
+	at    int
+	chunk commitlog.Chunk
+}
+
+// plain is a response without such pieces.
+type plain struct{ kmsg.Response }
+
+func (p plain) appendTo(dst []byte) ([]byte, []part) { return p.AppendTo(dst), nil }
+func (plain) release()                               {}
+
+type requestHeader struct {
+	key, version  int16
+	correlationID int32
+	clientID      string
+	flexible      bool
+}
+
+// errDrop ends the connection without an answer.
+var errDrop = errors.New("the connection is closed")
+
+func newConn(s *Server, nc net.Conn) *conn {
+	ctx, cancel := context.WithCancel(s.ctx)
+	c := &conn{s: s, nc: nc, ctx: ctx, cancel: cancel, queue: make(chan pending, s.o.MaxInFlight)}
+	c.remote = nc.RemoteAddr().String()
+	if host, _, err := net.SplitHostPort(c.remote); err == nil {
+		c.remote = "/" + host
+	}
+	return c
+}
+
+// serve runs the connection to its end.
+func (c *conn) serve() {
+	c.s.metrics.connections(1)
+	defer c.s.metrics.connections(-1)
+	defer c.s.forget(c)
+	defer c.nc.Close()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.guard("write", c.writeLoop)
+		// Nothing can be answered any more: wake the reader, and let it see that.
+		c.cancel()
+		_ = c.nc.SetReadDeadline(time.Unix(1, 0))
+		for range c.queue { // what is left is dropped
+		}
+	}()
+	c.guard("read", c.readLoop)
+	if !c.stopping.Load() {
+		c.cancel() // the client is gone: nobody waits for what is pending
+	}
+	close(c.queue)
+	<-done
+	c.cancel()
+}
+
+// guard runs fn; a panic in it ends this connection only.
+func (c *conn) guard(what string, fn func() error) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.s.log.Error("a bug ended a connection; the others go on", "in", what, "client", c.nc.RemoteAddr(), "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			c.cancel()
+		}
+	}()
+	err := fn()
+	switch {
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, errDrop), errors.Is(err, os.ErrDeadlineExceeded):
+	default:
+		c.s.log.Debug("connection ended", "in", what, "client", c.nc.RemoteAddr(), "err", err)
+	}
+}
+
+// stopReading lets what was read be answered and takes nothing more. Waits in long polls and groups end.
+func (c *conn) stopReading() {
+	c.stopping.Store(true)
+	_ = c.nc.SetReadDeadline(time.Unix(1, 0))
+	c.cancel()
+}
+
+func (c *conn) readLoop() error {
+	var head [4]byte
+	for {
+		if err := c.awaitFrame(); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(c.nc, head[:]); err != nil {
+			return err
+		}
+		n := int32(binary.BigEndian.Uint32(head[:]))
+		if n < minRequestBytes || n > c.s.o.MaxRequestBytes {
+			return fmt.Errorf("a request of %d bytes; between %d and %d are taken", n, minRequestBytes, c.s.o.MaxRequestBytes)
+		}
+		if err := c.readRequest(int(n)); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitFrame arms the idle timeout, unless the connection is to take nothing more.
+func (c *conn) awaitFrame() error {
+	if err := c.nc.SetReadDeadline(time.Now().Add(c.s.o.IdleTimeout)); err != nil {
+		return err
+	}
+	if c.stopping.Load() || c.ctx.Err() != nil { // set meanwhile, and overwritten by the line above
+		return errDrop
+	}
+	return nil
+}
+
+// minRequestBytes is the header of a request without a client id.
+const minRequestBytes = 8
+
+// Frames up to smallFrame do not count against the memory of all connections, and are read in one piece. Larger ones are believed only as far as they
+// have arrived.
+const (
+	smallFrame = 64 << 10
+	keepFrame  = 1 << 20
+	// controlFrame bounds every request but produce: their arrays decode into structures many times as large.
+	controlFrame = 16 << 20
+	decodedRatio = 16
+)
+
+func (c *conn) readRequest(n int) error {
+	first := c.frameOf(min(n, smallFrame))
+	if _, err := io.ReadFull(c.nc, first[:minRequestBytes]); err != nil {
+		return err
+	}
+	key := int16(binary.BigEndian.Uint16(first))
+	if n > smallFrame {
+		weight := int64(n)
+		if key != keyProduce {
+			if n > controlFrame {
+				return fmt.Errorf("a request of %d bytes for %s; %d are taken", n, kmsg.NameForKey(key), controlFrame)
+			}
+			weight *= decodedRatio
+		}
+		weight = min(weight, c.s.o.RequestMemory)
+		if err := c.s.memory.Acquire(c.ctx, weight); err != nil {
+			return err
+		}
+		defer c.s.memory.Release(weight)
+	}
+	frame, err := c.readFrame(first, n)
+	if err != nil {
+		return err
+	}
+	c.s.metrics.read(4 + n)
+	p, err := c.accept(frame)
+	if err != nil {
+		return err
+	}
+	if key != keyProduce || cap(c.frame) > keepFrame {
+		c.frame = nil // the request keeps pieces of it, or it is too large to keep
+	}
+	if p.run == nil {
+		return nil // acks=0
+	}
+	c.queue <- p // the writer empties the queue to the end, whatever happens to it
+	return nil
+}
+
+func (c *conn) frameOf(n int) []byte {
+	if cap(c.frame) < n {
+		c.frame = make([]byte, n)
+	}
+	return c.frame[:n]
+}
+
+// readFrame reads the rest of a frame whose first bytes are there, growing as it arrives.
+func (c *conn) readFrame(first []byte, n int) ([]byte, error) {
+	have := minRequestBytes
+	frame := first
+	for {
+		if _, err := io.ReadFull(c.nc, frame[have:]); err != nil {
+			return nil, err
+		}
+		have = len(frame)
+		if have == n {
+			return frame, nil
+		}
+		next := min(n, 4*have)
+		if cap(frame) >= next {
+			frame = frame[:next]
+			continue
+		}
+		grown := make([]byte, next)
+		copy(grown, frame)
+		frame = grown
+		c.frame = grown
+	}
+}
+
+// accept takes a whole frame apart, and sequences what is produced.
+func (c *conn) accept(frame []byte) (pending, error) {
+	h, body, err := parseHeader(frame)
+	if err != nil {
+		return pending{}, err
+	}
+	p := pending{header: h, start: time.Now()}
+	a := apis[h.key]
+	if a == nil {
+		return pending{}, fmt.Errorf("API key %d (%s) is not served", h.key, kmsg.NameForKey(h.key))
+	}
+	if !a.serves(h.version) {
+		if h.key == keyAPIVersions {
+			p.run = func(context.Context) (response, error) { return unsupportedAPIVersions(), nil }
+			return p, nil
+		}
+		return pending{}, fmt.Errorf("%s version %d is not served; %d to %d are", a.name(), h.version, a.min, a.max)
+	}
+	if h.key == keyProduce {
+		p.run, err = c.produce(&p.header, body)
+		return p, err
+	}
+	req := kmsg.RequestForKey(h.key)
+	req.SetVersion(h.version)
+	if err := req.ReadFrom(body); err != nil {
+		return pending{}, fmt.Errorf("%s version %d is malformed: %w", a.name(), h.version, err)
+	}
+	if fetch, ok := req.(*kmsg.FetchRequest); ok {
+		p.run = func(ctx context.Context) (response, error) { return c.fetch(ctx, fetch) }
+		return p, nil
+	}
+	p.run = func(ctx context.Context) (response, error) {
+		resp, err := a.handle(ctx, call{c, p.header}, req)
+		if err != nil {
+			return nil, err
+		}
+		if resp == nil {
+			return nil, errDrop
+		}
+		return plain{resp}, nil
+	}
+	return p, nil
+}
+
+// parseHeader reads the request header, whose version depends on the API.
+func parseHeader(frame []byte) (h requestHeader, body []byte, err error) {
+	bad := func() (requestHeader, []byte, error) {
+		return h, nil, errors.New("a request header is malformed")
+	}
+	if len(frame) < minRequestBytes {
+		return bad()
+	}
+	h.key = int16(binary.BigEndian.Uint16(frame))
+	h.version = int16(binary.BigEndian.Uint16(frame[2:]))
+	h.correlationID = int32(binary.BigEndian.Uint32(frame[4:]))
+	frame = frame[minRequestBytes:]
+	if len(frame) < 2 {
+		return bad()
+	}
+	n := int(int16(binary.BigEndian.Uint16(frame)))
+	frame = frame[2:]
+	if n > len(frame) {
+		return bad()
+	}
+	if n > 0 {
+		h.clientID = string(frame[:n])
+		frame = frame[n:]
+	}
+	h.flexible = flexibleFrom(h.key, h.version)
+	if h.flexible {
+		if frame, err = skipTags(frame); err != nil {
+			return bad()
+		}
+	}
+	return h, frame, nil
+}
+
+// flexibleSince is, by API key, the first version whose request header has tags.
+var flexibleSince = func() (since [128]int16) {
+	for key := range since {
+		since[key] = 1<<15 - 1
+		req := kmsg.RequestForKey(int16(key))
+		if req == nil {
+			continue
+		}
+		for v := int16(0); v <= req.MaxVersion(); v++ {
+			if req.SetVersion(v); req.IsFlexible() {
+				since[key] = v
+				break
+			}
+		}
+	}
+	return since
+}()
+
+func flexibleFrom(key, version int16) bool {
+	return key >= 0 && int(key) < len(flexibleSince) && version >= flexibleSince[key]
+}
+
+func (c *conn) writeLoop() error {
+	for p := range c.queue {
+		if err := c.answer(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *conn) answer(p pending) error {
+	resp, err := p.run(c.ctx)
+	if err != nil {
+		return err
+	}
+	defer resp.release()
+	buf := append(c.out[:0], 0, 0, 0, 0)
+	buf = binary.BigEndian.AppendUint32(buf, uint32(p.header.correlationID))
+	// The header of an ApiVersions response is always version 0: a client that asks does not know yet what it can expect.
+	if p.header.flexible && p.header.key != keyAPIVersions {
+		buf = append(buf, 0)
+	}
+	buf, parts := resp.appendTo(buf)
+	size := len(buf) - 4
+	for i := range parts {
+		size += parts[i].chunk.Len()
+	}
+	binary.BigEndian.PutUint32(buf, uint32(size))
+	err = c.write(buf, parts)
+	if c.out = buf[:0]; cap(buf) > keepFrame {
+		c.out = nil
+	}
+	c.s.metrics.wrote(4 + size)
+	c.s.metrics.request(p.header.key, time.Since(p.start))
+	return err
+}
+
+// write sends the buffer with the parts in their places.
+func (c *conn) write(buf []byte, parts []part) error {
+	sent := 0
+	for i := range parts {
+		if err := c.writeBytes(buf[sent:parts[i].at]); err != nil {
+			return err
+		}
+		sent = parts[i].at
+		if err := c.armWrite(); err != nil {
+			return err
+		}
+		if err := c.writeChunk(&parts[i].chunk); err != nil {
+			return err
+		}
+	}
+	return c.writeBytes(buf[sent:])
+}
+
+func (c *conn) writeBytes(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if err := c.armWrite(); err != nil {
+		return err
+	}
+	_, err := c.nc.Write(b)
+	return err
+}
+
+// armWrite gives the client a while to take the next piece; less when the server is stopping.
+func (c *conn) armWrite() error {
+	d := c.s.o.WriteTimeout
+	if c.stopping.Load() {
+		d = min(d, time.Second)
+	}
+	return c.nc.SetWriteDeadline(time.Now().Add(d))
+}
