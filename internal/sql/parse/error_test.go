@@ -41,7 +41,7 @@ func TestErrors(t *testing.T) {
 		{"select * ‸1", "42601", `syntax error at or near "1"`},
 		{"select case ‸end", "42601", `syntax error at or near "end"`},
 		{"select case when a ‸else 1 end", "42601", `syntax error at or near "else"`},
-		{"select f(1) 'x' over ‸w", "42601", `syntax error at or near "w"`},
+		{"select f(1) 'x' ‸over w", "42601", `syntax error at or near "over"`},
 		{"select cast(a ‸int)", "42601", `syntax error at or near "int"`},
 		{"select a::‸1", "42601", `syntax error at or near "1"`},
 		{"select ‸a.b.c.d(1)", "42601", "improper qualified name (too many dotted names): a.b.c.d"},
