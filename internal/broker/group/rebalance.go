@@ -169,7 +169,7 @@ func (g *Group) replaceStatic(now time.Time, old *member, ev *Join, out *Output)
 
 // prepare begins a rebalance: all members have to join again.
 func (g *Group) prepare(now time.Time, out *Output) {
-	g.cancelSyncs(out)
+	g.cancelSyncs(now, out)
 	g.initial = g.state == Empty
 	if g.initial {
 		g.opened = now
@@ -180,11 +180,12 @@ func (g *Group) prepare(now time.Time, out *Output) {
 	g.state = PreparingRebalance
 }
 
-func (g *Group) cancelSyncs(out *Output) {
+func (g *Group) cancelSyncs(now time.Time, out *Output) {
 	for _, m := range g.inOrder() {
 		if m.sync != 0 {
 			out.Replies = append(out.Replies, Reply{Token: m.sync, Code: RebalanceInProgress})
 			m.sync = 0
+			m.touch(now) // it was alive while it waited
 		}
 		m.synced = false
 	}
@@ -398,7 +399,7 @@ func (g *Group) remove(now time.Time, m *member, out *Output) {
 		g.prepare(now, out)
 	}
 	if len(g.members) == 0 && g.state == PreparingRebalance && len(g.pending) == 0 {
-		g.cancelSyncs(out)
+		g.cancelSyncs(now, out)
 		g.becomeEmpty(now, out)
 	}
 }
