@@ -428,10 +428,9 @@ func (g *Group) expire(now time.Time, out *Output) {
 		}
 	}
 	if g.state == CompletingRebalance && !now.Before(g.deadline) {
-		for _, m := range g.inOrder() {
-			if !m.synced {
-				g.remove(now, m, out)
-			}
+		silent := slices.DeleteFunc(g.inOrder(), func(m *member) bool { return m.synced })
+		for _, m := range silent { // chosen before the first goes, for that begins a rebalance
+			g.remove(now, m, out)
 		}
 		if g.state == CompletingRebalance { // all have asked, and the leader has brought nothing: cannot be, but must not hang
 			g.prepare(now, out)
