@@ -32,10 +32,8 @@ func (p *parser) queryAfterWith(from int, with *ast.With) *ast.Query {
 // continuesQuery reports whether what follows a query in parentheses makes it part of a larger one.
 func (p *parser) continuesQuery() bool {
 	switch {
-	case p.is("union", "intersect", "except", "limit", "offset", "fetch", "for"):
+	case p.is("union", "intersect", "except", "order", "limit", "offset", "fetch", "for"):
 		return true
-	case p.is("order"):
-		return p.peek(1).word("by")
 	}
 	return p.isEmit()
 }
@@ -274,7 +272,8 @@ func (p *parser) selectBody() ast.QueryBody {
 	if p.accept("where") {
 		s.Where = p.expr()
 	}
-	if p.acceptSeq("group", "by") {
+	if p.accept("group") {
+		p.expect("by")
 		if !p.accept("all") {
 			s.GroupDedup = p.accept("distinct")
 		}
@@ -294,7 +293,7 @@ func (p *parser) selectBody() ast.QueryBody {
 func (p *parser) selectListEnds() bool {
 	return p.tok.kind == tokEOF || p.tok.punct(";") || p.tok.punct(")") ||
 		p.is("from", "where", "group", "having", "window", "union", "intersect", "except", "order", "limit", "offset",
-			"fetch", "into", "for") || p.isEmit()
+			"fetch", "into", "for", "with", "on", "returning") || p.isEmit() || p.isFormat()
 }
 
 // selectItems takes a select list or what RETURNING lists.

@@ -34,9 +34,11 @@ func (p *parser) special() ast.Expr {
 		if !paren {
 			return p.bareCall()
 		}
-	case "cast", "treat":
+	case "cast":
+		return p.cast()
+	case "treat":
 		if paren {
-			return p.cast()
+			p.unsupported(from, "TREAT", "Use CAST.")
 		}
 	case "exists":
 		if paren {
@@ -55,6 +57,10 @@ func (p *parser) special() ast.Expr {
 		if paren {
 			name := p.ident()
 			call := &ast.FuncCall{Name: ast.Name{Span: name.Span, Parts: []ast.Ident{name}}}
+			if p.peek(1).punct(")") {
+				p.advance()
+				p.unexpected("an expression")
+			}
 			p.arguments(call)
 			p.callSuffix(from, call)
 			return call
@@ -187,9 +193,6 @@ func (p *parser) row() ast.Expr {
 
 func (p *parser) cast() ast.Expr {
 	from := p.tok.from
-	if p.is("treat") {
-		p.unsupported(from, "TREAT", "Use CAST.")
-	}
 	p.expect("cast")
 	p.expectPunct("(")
 	x := p.expr()
@@ -525,9 +528,10 @@ func (p *parser) bound() (b ast.Bound) {
 
 // orderBy takes ORDER BY and its keys, if it is there.
 func (p *parser) orderBy() (items []ast.OrderItem) {
-	if !p.acceptSeq("order", "by") {
+	if !p.accept("order") {
 		return nil
 	}
+	p.expect("by")
 	for {
 		from := p.tok.from
 		item := ast.OrderItem{Expr: p.expr()}
