@@ -221,14 +221,14 @@ func mulInts[T integer](c *Call, a, b, out []T) {
 		for _, row := range c.Sel {
 			x, y := a[int(row)&c.mask(0)], b[int(row)&c.mask(1)]
 			out[row] = x * y
-			long |= x>>(half-1) ^ x>>(2*half-1) | y>>(half-1) ^ y>>(2*half-1)
+			long |= (x>>(half-1) ^ x>>(2*half-1)) | (y>>(half-1) ^ y>>(2*half-1))
 		}
 	case c.Const[0] == c.Const[1]:
 		a, b := a[:len(out)], b[:len(out)]
 		for i := range out {
 			x, y := a[i], b[i]
 			out[i] = x * y
-			long |= x>>(half-1) ^ x>>(2*half-1) | y>>(half-1) ^ y>>(2*half-1)
+			long |= (x>>(half-1) ^ x>>(2*half-1)) | (y>>(half-1) ^ y>>(2*half-1))
 		}
 	default:
 		v, k := a, b[0]

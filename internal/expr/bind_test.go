@@ -110,6 +110,9 @@ func bind(e ast.Expr) (*Node, error) {
 		}
 		return Not(x, pos)
 	case *ast.Unary:
+		if x, ok := e.X.(*ast.Number); ok && e.Op.Name == "-" {
+			return Number("-"+x.Text, pos)
+		}
 		return resolve(e.Op.Name, e.X)
 	case *ast.Binary:
 		return resolve(e.Op.Name, e.L, e.R)

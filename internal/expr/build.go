@@ -42,6 +42,7 @@ func Bool(v bool) *Node {
 }
 
 // Number is a numeric literal, which is an integer, a bigint or a numeric, the first that holds it, as in PostgreSQL.
+// A minus in front of a literal belongs to it (or -2147483648 would be a bigint): the binder passes it on in text.
 func Number(text string, pos int) (*Node, error) { return number(text, pos) }
 
 // Logic is AND or OR (OpAnd, OpOr) over boolean arguments.

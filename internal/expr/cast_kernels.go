@@ -170,7 +170,7 @@ func textCast(from, to column.Type, cut bool) Kernel {
 					buf = formatText(buf[:0], v, i, c.Ctx)
 				}
 				parsed.Reset(to)
-				if err := appendParsed(parsed, to, string(buf), c.Ctx); err != nil {
+				if err := appendParsed(parsed, buf, c.Ctx); err != nil {
 					c.Fail(row, err)
 					continue
 				}
@@ -218,7 +218,7 @@ func parseKernel(to column.Type) Kernel {
 		a := c.Texts(0)
 		for _, row := range c.Rows() {
 			one.Reset(to.Base())
-			if err := appendParsed(one, to.Base(), string(a.At(row)), c.Ctx); err != nil {
+			if err := appendParsed(one, a.At(row), c.Ctx); err != nil {
 				c.Fail(row, err)
 				continue
 			}

@@ -19,8 +19,16 @@ const (
 	ne          = lt | gt
 )
 
-// holds tells whether the relation holds for a comparison's result, which is -1, 0 or 1.
-func (r relation) holds(c int) bool { return r>>(uint(c+1)&7)&1 != 0 }
+// holds tells whether the relation holds for a comparison's result, of which only the sign counts.
+func (r relation) holds(c int) bool {
+	switch {
+	case c < 0:
+		return r&lt != 0
+	case c > 0:
+		return r&gt != 0
+	}
+	return r&eq != 0
+}
 
 // swapped is the relation with its sides changed.
 func (r relation) swapped() relation { return r&eq | r&lt<<2 | r&gt>>2 }

@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"strconv"
+
 	"github.com/leat-io/leat/internal/column"
 )
 
@@ -9,8 +11,8 @@ import (
 var textConcat = []Overload{
 	{Name: "||", Args: []column.Type{tText, tText}, Result: tText, Make: func(*Site) (Kernel, error) { return concatText, nil }},
 	{Name: "||", Args: []column.Type{tBytea, tBytea}, Result: tBytea, Make: func(*Site) (Kernel, error) { return concatText, nil }},
-	{Name: "||", Args: []column.Type{tText, tNonArray}, Result: tText, Volatility: Zoned, Make: func(s *Site) (Kernel, error) { return concatAny, nil }},
-	{Name: "||", Args: []column.Type{tNonArray, tText}, Result: tText, Volatility: Zoned, Make: func(s *Site) (Kernel, error) { return concatAny, nil }},
+	{Name: "||", Args: []column.Type{tText, tNonArray}, Result: tText, Volatility: Zoned, Make: func(s *Site) (Kernel, error) { return concatCast, nil }},
+	{Name: "||", Args: []column.Type{tNonArray, tText}, Result: tText, Volatility: Zoned, Make: func(s *Site) (Kernel, error) { return concatCast, nil }},
 	{Name: "concat", Args: []column.Type{tAny}, Variadic: true, Result: tText, CallsOnNull: true, Volatility: Zoned,
 		Make: func(s *Site) (Kernel, error) { return concatAny, nil }},
 	{Name: "concat_ws", Args: []column.Type{tText, tAny}, Variadic: true, Result: tText, CallsOnNull: true, Volatility: Zoned,
@@ -34,6 +36,21 @@ func (c *Call) appendOut(dst []byte, k int, row int32) []byte {
 		return append(dst, v.Bytes(i)...)
 	}
 	return formatText(dst, v, i, c.Ctx)
+}
+
+// concatCast joins what casts to text give, where a boolean is a word.
+func concatCast(c *Call) {
+	w := c.Text()
+	for _, row := range c.Rows() {
+		for k, v := range c.Args {
+			if v.Type.Kind == column.Bool {
+				w.Buf = strconv.AppendBool(w.Buf, c.Bools(k).At(row))
+				continue
+			}
+			w.Buf = c.appendOut(w.Buf, k, row)
+		}
+		w.End(row)
+	}
 }
 
 func concatAny(c *Call) {

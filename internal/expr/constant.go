@@ -21,7 +21,7 @@ func constant(n *Node) (*column.Vector, error) {
 		v.AppendNull()
 		return v, nil
 	}
-	if err := appendParsed(v, t, *n.Text, background); err != nil {
+	if err := appendParsed(v, []byte(*n.Text), background); err != nil {
 		return nil, err.At(position(n.Pos))
 	}
 	return v, nil
@@ -30,7 +30,7 @@ func constant(n *Node) (*column.Vector, error) {
 // parseOne is a vector of one row from text.
 func parseOne(t column.Type, text string, ctx *Context) (*column.Vector, *pgerr.Error) {
 	v := column.NewVector(t, 1)
-	if err := appendParsed(v, t, text, ctx); err != nil {
+	if err := appendParsed(v, []byte(text), ctx); err != nil {
 		return nil, err
 	}
 	return v, nil
@@ -60,7 +60,7 @@ func number(text string, pos int) (*Node, error) {
 	if !strings.ContainsAny(t, ".eE") {
 		if x, err := strconv.ParseInt(t, 10, 64); err == nil {
 			typ := tInt8
-			if x <= math.MaxInt32 {
+			if x <= math.MaxInt32 && x >= math.MinInt32 {
 				typ = tInt4
 			}
 			return Const(typ, strconv.FormatInt(x, 10), pos), nil

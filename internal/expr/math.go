@@ -152,8 +152,19 @@ func logarithm(f func(float64) float64) floatFunction {
 	}
 }
 
+// lnFloat is the natural logarithm, also of subnormal numbers, which math.Log gets wrong on some processors.
+func lnFloat(x float64) float64 {
+	if x < 0x1p-1022 {
+		return math.Log(x*0x1p54) - 54*math.Ln2
+	}
+	return math.Log(x)
+}
+
 // log10Float is exact for the powers of ten.
 func log10Float(x float64) float64 {
+	if x < 0x1p-1022 {
+		return math.Log10(x*0x1p54) - 54*math.Log10(2)
+	}
 	z := math.Log10(x)
 	if r := math.Round(z); r != z && math.Abs(r-z) < 1e-9 && math.Pow(10, r) == x {
 		return r
@@ -182,7 +193,7 @@ var mathFunctions = []Overload{
 	floats1("round", plain(math.RoundToEven)), floats1("trunc", plain(math.Trunc)), floats1("floor", plain(math.Floor)),
 	floats1("ceil", plain(math.Ceil)), floats1("ceiling", plain(math.Ceil)),
 	floats1("sqrt", sqrtFloat), floats1("|/", sqrtFloat), floats1("cbrt", plain(math.Cbrt)), floats1("||/", plain(math.Cbrt)),
-	floats1("sign", signFloat), floats1("exp", expFloat), floats1("ln", logarithm(math.Log)),
+	floats1("sign", signFloat), floats1("exp", expFloat), floats1("ln", logarithm(lnFloat)),
 	floats1("log", logarithm(log10Float)), floats1("log10", logarithm(log10Float)),
 	floats2("power", powerFloat), floats2("pow", powerFloat), floats2("^", powerFloat),
 	floats1("sin", bounded(math.Sin)), floats1("cos", bounded(math.Cos)), floats1("tan", bounded(math.Tan)),

@@ -4,8 +4,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -198,7 +200,7 @@ func (o *oracle) check(t *testing.T, exprs []string) {
 	for i, want := range o.answers(t, exprs) {
 		for m := range modes {
 			got := evaluate(exprs[i], m)
-			if same(got, want) {
+			if same(exprs[i], got, want) {
 				continue
 			}
 			if m == throughFiler && strings.HasPrefix(want, "ERROR") && strings.HasPrefix(got, "ERROR") {
@@ -216,5 +218,21 @@ func (o *oracle) check(t *testing.T, exprs []string) {
 	}
 }
 
-// same compares two answers: errors by their code and message.
-func same(got, want string) bool { return got == want }
+// same compares two answers: errors by their code and message, doubles of functions that libraries do not agree on in the
+// last digit by value.
+func same(text, got, want string) bool {
+	if got == want {
+		return true
+	}
+	g, ok1 := strings.CutPrefix(got, "double precision|")
+	w, ok2 := strings.CutPrefix(want, "double precision|")
+	if !ok1 || !ok2 {
+		return false
+	}
+	x, err1 := strconv.ParseFloat(g, 64)
+	y, err2 := strconv.ParseFloat(w, 64)
+	if x == y && math.Abs(x) >= 1<<53 {
+		return true // which digits a double is shown with is tested where that is done
+	}
+	return strings.ContainsAny(text, "(^|") && err1 == nil && err2 == nil && math.Abs(x-y) <= 4e-16*math.Abs(y)
+}

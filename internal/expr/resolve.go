@@ -110,12 +110,26 @@ func nullif(args []*Node, pos int) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The result has the type of the first argument as it was compared only if that was untyped.
-	first := args[0]
-	if first.Type.Kind == column.Unknown {
-		first = eq.Args[0]
+	// The result is the first argument as the operator takes it. PostgreSQL has operators that compare different integers,
+	// floats and times as they are; we compare them as the wider type, but give the first as it was.
+	first := eq.Args[0]
+	if a, b := args[0].Type, args[1].Type; comparesMixed(a.Kind, b.Kind) {
+		first = args[0]
 	}
 	return Case([]*Node{eq}, []*Node{Null(first.Type, pos)}, first, pos)
+}
+
+func comparesMixed(a, b column.Kind) bool {
+	group := func(k column.Kind) int {
+		switch k {
+		case column.Int16, column.Int32, column.Int64:
+			return 1
+		case column.Date, column.Timestamp, column.Timestamptz:
+			return 2
+		}
+		return 0
+	}
+	return group(a) != 0 && group(a) == group(b) || a == column.Float32 && category(b) == 'N'
 }
 
 func isOperator(name string) bool {

@@ -6,9 +6,13 @@ import (
 	"github.com/leat-io/leat/internal/pgtype"
 )
 
-// appendParsed appends a value from its text.
-func appendParsed(v *column.Vector, t column.Type, text string, ctx *Context) *pgerr.Error {
-	return pgerr.Unsupported("text of %s", TypeName(t))
+// appendParsed appends a value from its text to a vector of its type.
+func appendParsed(v *column.Vector, text []byte, ctx *Context) *pgerr.Error {
+	pc := pgtype.Context{Zone: ctx.zone(), Now: ctx.Now}
+	if err := pgtype.ParseText(v, text, &pc); err != nil {
+		return pgerr.From(err)
+	}
+	return nil
 }
 
 // formatText appends the text of a value that is not NULL. Times with zone are in ctx's zone, UTC without ctx.
