@@ -22,7 +22,7 @@ import (
 // The bounds on what is parsed.
 const (
 	MaxBytes     = 16 << 20 // of the text, with all its statements
-	MaxTokens    = 4 << 20  // of the text
+	MaxTokens    = 2 << 20  // of the text
 	MaxDepth     = 256      // of parentheses, calls, queries and prefix operators within each other
 	MaxHeight    = 4096     // of a tree: long chains of infix operators, joins and set operations count too
 	MaxNameBytes = 255      // of one part of a name

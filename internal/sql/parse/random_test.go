@@ -12,7 +12,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "seed of the random tests; 0 takes the time")
-	countFlag = flag.Int("count", 20_000, "texts that the random test makes")
+	countFlag = flag.Int("count", 4_000, "texts that the random test makes")
 )
 
 // TestRandomTexts makes texts out of pieces of the golden tests' inputs, cut and joined between tokens, which reaches
