@@ -18,6 +18,11 @@ type Env struct {
 	Params []column.Type
 	// Context holds the session's time zone and now(), for constants that are folded while binding. nil is UTC.
 	Context *expr.Context
+	// Database is the name of the database, which a three-part name may begin with; empty: none.
+	Database string
+	// Functions are the values of functions without arguments that only a session knows (current_user, current_database,
+	// version, pg_backend_pid ...), by name. nil entries and names that are not there do not exist.
+	Functions map[string]*expr.Node
 }
 
 // Notice is something the client should be told although the statement is fine.

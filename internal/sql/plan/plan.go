@@ -28,7 +28,9 @@ type Node struct {
 	Kind    Kind     `json:"kind"`
 	Inputs  []int    `json:"inputs,omitempty"`
 	Columns []Column `json:"columns"`
-	// Key is the stream key: the output columns that name a row. Never empty, except for a relation of exactly one row (a global aggregate).
+	// Key is the stream key: the output columns that name a row. It is empty for a relation of exactly one row (a global aggregate),
+	// and nil (null) where the key's columns were pruned because nothing above needs them, such as below an aggregate: the inputs
+	// of Join, IntervalJoin, Materialize and Upsert, and Sort's and Union's where they are among those, always have one.
 	Key []int `json:"key"`
 	// AppendOnly: no batch of this node ever has a negative weight.
 	AppendOnly bool `json:"appendOnly,omitempty"`
@@ -93,7 +95,13 @@ type Scan struct {
 	Source   bool   `json:"source,omitempty"`
 	// Columns are the relation's columns (by index, hidden ones included) that are read, in output order.
 	// For a source, index len(source columns) and above are: partition (int), offset (bigint), row watermark.
+	// For a table's own topic (Topic is set), they are: deleted (boolean), partition (int), offset (bigint).
+	// Columns may be empty: only the number of rows counts then. The event time of a source is that of its watermark column
+	// even when the plan does not read it (the node's EventTime is then -1).
 	Columns []int `json:"columns"`
+	// Topic: the scan is the one of a table's own job. It reads the table's topic (Source is set, too): decoded records, for
+	// the Upsert above.
+	Topic bool `json:"topic,omitempty"`
 }
 
 // Values is a constant relation (SELECT without FROM, VALUES). Rows hold expressions without columns.
@@ -121,7 +129,9 @@ type Late struct {
 // Window assigns rows to windows: the input's columns, then window_start and window_end (the event time's type). A (row, window) whose
 // end (plus Late.Allowed) is at or below the row's watermark is late. Windows are [start, end), aligned to Offset (PostgreSQL's epoch of
 // the type, 1970-01-01 plus Offset). With a HOP whose consumer is the next aggregate by panes, Panes is set: the node then emits each row once,
-// with the pane's start and end; the aggregate merges panes into windows.
+// with the pane's start and end; the aggregate merges panes into windows. Panes are as long as the greatest common divisor of Size and Slide.
+// The watermark matters only if Time is the input's EventTime: over another column nothing is ever late and nothing closes. Where the
+// input has an event time but no RowWatermark (the window_end of an EmitOnClose aggregate), nothing is late, but windows close.
 type Window struct {
 	Time   int   `json:"time"`  // input column
 	Size   int64 `json:"size"`  // microseconds
@@ -146,7 +156,8 @@ type Call struct {
 }
 
 // Aggregate groups by input columns. Output: the group columns, then the aggregates. Without GROUP BY there is always exactly one row.
-// Tables: "groups" (point), then one ordered table per min or max over an input that retracts.
+// Tables: "groups" (point), then one ordered table per min or max over an input that retracts (key: groups; suffix: the argument), in the
+// order of Calls. Calls may be empty: SELECT DISTINCT.
 type Aggregate struct {
 	Groups []int  `json:"groups"`
 	Calls  []Call `json:"calls"`
@@ -168,7 +179,7 @@ type Join struct {
 	Residual *expr.Node `json:"residual,omitempty"` // over the output columns
 }
 
-// IntervalJoin joins two append-only streams with right.time between left.time + Lower and left.time + Upper (microseconds, inclusive).
+// IntervalJoin joins two append-only streams on equal keys (NULL is equal to nothing, as in Join) with right.time between left.time + Lower and left.time + Upper (microseconds, inclusive).
 // Outer: LEFT join; an unmatched left row comes out once, with NULLs, when the watermark has passed left.time + Upper.
 // Tables: "left", "right" (ordered: join key, then time and stream key).
 type IntervalJoin struct {
@@ -215,7 +226,8 @@ type SortKey struct {
 	NullsFirst bool `json:"nullsFirst,omitempty"`
 }
 
-// Sort orders and cuts the result of an ad hoc query; only at the root, never in a view.
+// Sort orders and cuts the result of an ad hoc query; only at the root, never in a view. All its input is on worker 0. Without
+// Keys it only cuts.
 type Sort struct {
 	Keys   []SortKey  `json:"keys"`
 	Limit  *expr.Node `json:"limit,omitempty"`
