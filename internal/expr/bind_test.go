@@ -69,6 +69,8 @@ func bind(e ast.Expr) (*Node, error) {
 		return Resolve(name, args, pos)
 	}
 	switch e := e.(type) {
+	case *ast.ColumnRef:
+		return bindColumn(e)
 	case *ast.Null:
 		return Null(tUnknown, pos), nil
 	case *ast.Bool:

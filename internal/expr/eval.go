@@ -302,6 +302,13 @@ func (e *logicEval) eval(r *run, sel []int32) *column.Vector {
 			}
 		} else if v.Valid == nil {
 			// Write always, keep when open. next may be the memory of rows: it is never ahead.
+			if nulls { // a row that is decided now is not NULL for what came before
+				for _, row := range rows {
+					if v.Bools[row] == e.or {
+						e.null.Set(int(row))
+					}
+				}
+			}
 			next = next[:cap(next)]
 			k := 0
 			for _, row := range rows {
@@ -309,13 +316,6 @@ func (e *logicEval) eval(r *run, sel []int32) *column.Vector {
 				out.Bools[row] = b
 				next[k] = row
 				k += asInt(b != e.or)
-			}
-			if nulls {
-				for _, row := range rows {
-					if v.Bools[row] == e.or {
-						e.null.Set(int(row))
-					}
-				}
 			}
 			next = next[:k]
 		} else {

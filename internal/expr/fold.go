@@ -27,6 +27,11 @@ func Fold(n *Node, ctx *Context) *Node {
 	case OpCoalesce:
 		return foldCoalesce(&c)
 	case OpCall:
+		for _, a := range c.Args {
+			if a.Op == OpConst && a.Text == nil && strict(&c) {
+				return Null(c.Type, c.Pos)
+			}
+		}
 		if !foldable(&c, ctx) {
 			return &c
 		}
@@ -38,6 +43,16 @@ func Fold(n *Node, ctx *Context) *Node {
 		return f
 	}
 	return &c
+}
+
+// strict tells whether a call is NULL when an argument is, without looking at the others: as in PostgreSQL, these may then
+// fail to fail.
+func strict(n *Node) bool {
+	if isCast(n.Func) {
+		return true
+	}
+	o := registered().byID[n.Func]
+	return o != nil && !o.CallsOnNull
 }
 
 func foldable(n *Node, ctx *Context) bool {
