@@ -13,6 +13,8 @@ const (
 	wireNaN      = 0xc000
 	wireInf      = 0xd000
 	wireNegInf   = 0xf000
+
+	wireInfScale = 0x20 // what PostgreSQL sends as the scale of infinities
 )
 
 // AppendWire appends PostgreSQL's binary wire form: the number of digits base 10^4, the weight of the first, sign and scale, two bytes
@@ -29,10 +31,10 @@ func (d Decimal) AppendWire(dst []byte) []byte {
 		head(0, 0, wireNaN, 0)
 		return dst
 	case infinite:
-		head(0, 0, wireInf, 0)
+		head(0, 0, wireInf, wireInfScale)
 		return dst
 	case negInfinite:
-		head(0, 0, wireNegInf, 0)
+		head(0, 0, wireNegInf, wireInfScale)
 		return dst
 	}
 	if d.IsZero() {

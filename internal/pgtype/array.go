@@ -119,6 +119,8 @@ func (p *arrayParser) level(level int) error {
 			return p.malformed("Unexpected end of input.")
 		}
 		switch c := p.s[0]; {
+		case c == '}' && n == 0 && level > 0:
+			return p.malformed("Unexpected \"}\" character.")
 		case c == '}' && n == 0:
 			p.s = p.s[1:]
 			return p.close(level, n)

@@ -16,7 +16,7 @@ const (
 	wireMicros = wireDays * microsPerDay
 )
 
-var big = binary.BigEndian
+var wire = binary.BigEndian
 
 // AppendBinary appends the binary wire form of a value that is not NULL.
 func AppendBinary(dst []byte, v *column.Vector, row int) []byte {
@@ -27,15 +27,18 @@ func AppendBinary(dst []byte, v *column.Vector, row int) []byte {
 		}
 		return append(dst, 0)
 	case column.Int16:
-		return big.AppendUint16(dst, uint16(v.I16[row]))
+		return wire.AppendUint16(dst, uint16(v.I16[row]))
 	case column.Int32:
-		return big.AppendUint32(dst, uint32(v.I32[row]))
+		return wire.AppendUint32(dst, uint32(v.I32[row]))
 	case column.Int64, column.Time:
-		return big.AppendUint64(dst, uint64(v.I64[row]))
+		return wire.AppendUint64(dst, uint64(v.I64[row]))
 	case column.Float32:
-		return big.AppendUint32(dst, math.Float32bits(v.F32[row]))
+		return wire.AppendUint32(dst, math.Float32bits(v.F32[row]))
 	case column.Float64:
-		return big.AppendUint64(dst, math.Float64bits(v.F64[row]))
+		if x := v.F64[row]; x == x {
+			return wire.AppendUint64(dst, math.Float64bits(x))
+		}
+		return wire.AppendUint64(dst, 0x7ff8<<48) // the NaN that PostgreSQL sends
 	case column.Numeric:
 		return v.Dec[row].AppendWire(dst)
 	case column.Date:
@@ -43,18 +46,18 @@ func AppendBinary(dst []byte, v *column.Vector, row int) []byte {
 		if d != column.DateInfinity && d != column.DateNegInfinity {
 			d -= wireDays
 		}
-		return big.AppendUint32(dst, uint32(d))
+		return wire.AppendUint32(dst, uint32(d))
 	case column.Timestamp, column.Timestamptz:
 		us := v.I64[row]
 		if us != column.TimestampInfinity && us != column.TimestampNegInfinity {
 			us -= wireMicros
 		}
-		return big.AppendUint64(dst, uint64(us))
+		return wire.AppendUint64(dst, uint64(us))
 	case column.IntervalKind:
 		iv := v.Iv[row]
-		dst = big.AppendUint64(dst, uint64(iv.Micros))
-		dst = big.AppendUint32(dst, uint32(iv.Days))
-		return big.AppendUint32(dst, uint32(iv.Months))
+		dst = wire.AppendUint64(dst, uint64(iv.Micros))
+		dst = wire.AppendUint32(dst, uint32(iv.Days))
+		return wire.AppendUint32(dst, uint32(iv.Months))
 	case column.JSONB:
 		dst = append(dst, 1) // version
 	case column.Array:
@@ -71,26 +74,26 @@ func appendArrayBinary(dst []byte, elem column.Type, enc []byte) []byte {
 		elems.Reset(elem)
 		dims = nil
 	}
-	dst = big.AppendUint32(dst, uint32(len(dims)))
+	dst = wire.AppendUint32(dst, uint32(len(dims)))
 	hasNull := uint32(0)
 	if elems.HasNulls() {
 		hasNull = 1
 	}
-	dst = big.AppendUint32(dst, hasNull)
-	dst = big.AppendUint32(dst, OID(elem))
+	dst = wire.AppendUint32(dst, hasNull)
+	dst = wire.AppendUint32(dst, OID(elem))
 	for _, d := range dims {
-		dst = big.AppendUint32(dst, uint32(d.Len))
-		dst = big.AppendUint32(dst, uint32(int32(d.Lower)))
+		dst = wire.AppendUint32(dst, uint32(d.Len))
+		dst = wire.AppendUint32(dst, uint32(int32(d.Lower)))
 	}
 	for i := range elems.Len {
 		if elems.IsNull(i) {
-			dst = big.AppendUint32(dst, math.MaxUint32)
+			dst = wire.AppendUint32(dst, math.MaxUint32)
 			continue
 		}
 		at := len(dst)
 		dst = append(dst, 0, 0, 0, 0)
 		dst = AppendBinary(dst, elems, i)
-		big.PutUint32(dst[at:], uint32(len(dst)-at-4))
+		wire.PutUint32(dst[at:], uint32(len(dst)-at-4))
 	}
 	return dst
 }
@@ -110,15 +113,15 @@ func ParseBinary(v *column.Vector, data []byte) error {
 	case column.Bool:
 		v.AppendBool(data[0] != 0)
 	case column.Int16:
-		v.AppendInt16(int16(big.Uint16(data)))
+		v.AppendInt16(int16(wire.Uint16(data)))
 	case column.Int32:
-		v.AppendInt32(int32(big.Uint32(data)))
+		v.AppendInt32(int32(wire.Uint32(data)))
 	case column.Int64:
-		v.AppendInt64(int64(big.Uint64(data)))
+		v.AppendInt64(int64(wire.Uint64(data)))
 	case column.Float32:
-		v.AppendFloat32(math.Float32frombits(big.Uint32(data)))
+		v.AppendFloat32(math.Float32frombits(wire.Uint32(data)))
 	case column.Float64:
-		v.AppendFloat64(math.Float64frombits(big.Uint64(data)))
+		v.AppendFloat64(math.Float64frombits(wire.Uint64(data)))
 	case column.Numeric:
 		d, err := decimal.FromWire(data)
 		if err == nil && v.Type.Precision > 0 {
@@ -129,7 +132,7 @@ func ParseBinary(v *column.Vector, data []byte) error {
 		}
 		v.AppendDecimal(d)
 	case column.Date:
-		d := int32(big.Uint32(data))
+		d := int32(wire.Uint32(data))
 		if d != column.DateInfinity && d != column.DateNegInfinity {
 			if !DateInRange(int64(d) + wireDays) {
 				return pgerr.New(pgerr.DatetimeFieldOverflow, "date out of range")
@@ -138,13 +141,13 @@ func ParseBinary(v *column.Vector, data []byte) error {
 		}
 		v.AppendInt32(d)
 	case column.Time:
-		us := int64(big.Uint64(data))
+		us := int64(wire.Uint64(data))
 		if us < 0 || us > microsPerDay {
 			return pgerr.New(pgerr.DatetimeFieldOverflow, "time out of range")
 		}
 		v.AppendInt64(RoundMicros(us, v.Type.FractionDigits()))
 	case column.Timestamp, column.Timestamptz:
-		us := int64(big.Uint64(data))
+		us := int64(wire.Uint64(data))
 		if us != column.TimestampInfinity && us != column.TimestampNegInfinity {
 			if us > maxMicros-wireMicros || us < minMicros-wireMicros {
 				return pgerr.New(pgerr.DatetimeFieldOverflow, "timestamp out of range")
@@ -154,9 +157,9 @@ func ParseBinary(v *column.Vector, data []byte) error {
 		v.AppendInt64(RoundMicros(us, v.Type.FractionDigits()))
 	case column.IntervalKind:
 		v.AppendInterval(column.Interval{
-			Micros: RoundMicros(int64(big.Uint64(data)), v.Type.FractionDigits()),
-			Days:   int32(big.Uint32(data[8:])),
-			Months: int32(big.Uint32(data[12:])),
+			Micros: RoundMicros(int64(wire.Uint64(data)), v.Type.FractionDigits()),
+			Days:   int32(wire.Uint32(data[8:])),
+			Months: int32(wire.Uint32(data[12:])),
 		})
 	case column.Text:
 		text, err := FitText(data, v.Type)
@@ -188,12 +191,12 @@ func parseArrayBinary(v *column.Vector, data []byte) error {
 	if len(data) < 12 {
 		return errBinary("insufficient data left in message")
 	}
-	n := big.Uint32(data)
+	n := wire.Uint32(data)
 	if n > column.MaxArrayDims {
 		return pgerr.Newf(pgerr.ProgramLimitExceeded, "number of array dimensions (%d) exceeds the maximum allowed (%d)", n, column.MaxArrayDims)
 	}
 	elem := v.Type.ElemType()
-	if got := big.Uint32(data[8:]); got != OID(elem) {
+	if got := wire.Uint32(data[8:]); got != OID(elem) {
 		if t, ok := FromOID(got, -1); !ok || t.Kind != elem.Kind {
 			return pgerr.Newf(pgerr.DatatypeMismatch, "binary data has array element type %d instead of expected %d", got, OID(elem))
 		}
@@ -204,12 +207,12 @@ func parseArrayBinary(v *column.Vector, data []byte) error {
 	}
 	dims, total := make([]column.Dim, n), 1
 	for i := range dims {
-		l := big.Uint32(data)
+		l := wire.Uint32(data)
 		if uint64(l)*uint64(total) > uint64(len(data))/4 { // each element takes 4 bytes at least
 			return errBinary("insufficient data left in message")
 		}
 		total *= int(l)
-		dims[i] = column.Dim{Len: int(l), Lower: int(int32(big.Uint32(data[4:])))}
+		dims[i] = column.Dim{Len: int(l), Lower: int(int32(wire.Uint32(data[4:])))}
 		data = data[8:]
 	}
 	if n == 0 {
@@ -220,7 +223,7 @@ func parseArrayBinary(v *column.Vector, data []byte) error {
 		if len(data) < 4 {
 			return errBinary("insufficient data left in message")
 		}
-		l := big.Uint32(data)
+		l := wire.Uint32(data)
 		data = data[4:]
 		if l == math.MaxUint32 {
 			elems.AppendNull()

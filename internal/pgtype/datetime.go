@@ -139,7 +139,7 @@ func (m *moment) read(text []byte) fault {
 				if f := m.clock(s[i:j]); f != fine {
 					return f
 				}
-			case j < len(s) && (s[j] == '-' || s[j] == '/' || s[j] == '.') && !m.timeNext && !m.hasAllDate():
+			case j < len(s) && (s[j] == '-' || s[j] == '/' || s[j] == '.') && !m.timeNext && !m.hasAllDate() && !(m.onlyTime && j-i == 6):
 				end, f := m.date(s, i, j)
 				if f != fine {
 					return f
@@ -177,8 +177,15 @@ func (m *moment) read(text []byte) fault {
 				if !ok {
 					return badOffset
 				}
-				if m.hasZone && m.zone == nil || !m.hasTime && !m.hasAllDate() {
+				if !m.hasTime && !m.hasAllDate() {
 					return badFormat
+				}
+				if m.hasZone {
+					// UTC+2 is POSIX's way: west is positive.
+					if m.zone == nil || !isAlpha(s[i-1]) {
+						return badFormat
+					}
+					off = -off
 				}
 				m.hasZone, m.offset, m.zone = true, off, nil
 				i = j
@@ -193,13 +200,10 @@ func (m *moment) read(text []byte) fault {
 				k++
 			}
 			w := lowered(s[j:k])
-			if k == j || w != "infinity" && w != "inf" || m.special != isDate {
+			if k == j || c == '+' || w != "infinity" && w != "inf" || m.special != isDate {
 				return badFormat
 			}
-			m.special = isInfinity
-			if c == '-' {
-				m.special = isNegInfinity
-			}
+			m.special = isNegInfinity
 			i = k
 		case c < 0x80 && c > ' ' && c != 0x7f: // other punctuation only separates
 			i++
@@ -248,6 +252,9 @@ func (m *moment) word(s []byte, i int) (int, fault) {
 		return k, fine
 	}
 	if mon := monthOf([]byte(w)); mon != 0 {
+		if j+1 < len(s) && (s[j] == '-' || s[j] == '/' || s[j] == '.') && isDigit(s[j+1]) && !m.hasMonth {
+			return m.date(s, i, j)
+		}
 		// A number that came before and looked like the month is the day.
 		if m.hasMonth && !m.monthWord && !m.hasDay && m.month >= 1 && m.month <= 31 {
 			m.day, m.hasDay = m.month, true
@@ -311,7 +318,7 @@ func (m *moment) named(name string) fault {
 	if z == nil {
 		for i := range len(name) {
 			if name[i] == '/' {
-				m.zoneName = name
+				m.zoneName = lowered([]byte(name))
 				return badZone
 			}
 		}
@@ -424,6 +431,9 @@ func anyDigit(s []byte) bool {
 // date reads a date whose parts are separated by s[j]; the first number is s[i:j].
 func (m *moment) date(s []byte, i, j int) (int, fault) {
 	sep := s[j]
+	if m.hasTime && isDigit(s[i]) { // PostgreSQL takes it for a zone and refuses it
+		return i, badFormat
+	}
 	var parts [3][]byte
 	parts[0] = s[i:j]
 	n := 1
@@ -444,6 +454,9 @@ func (m *moment) date(s []byte, i, j int) (int, fault) {
 		parts[n] = s[start:k]
 		n++
 		end = k
+	}
+	if n == 3 && end < len(s) && s[end] == sep {
+		return end, badFormat
 	}
 	if n == 2 && sep == '.' {
 		if len(parts[0]) >= 4 && len(parts[1]) == 3 && isDigit(parts[1][0]) { // year and day of the year
@@ -528,6 +541,8 @@ func (m *moment) number(s, frac []byte) fault {
 	}
 	none := !m.hasYear && !m.hasMonth && !m.hasDay && !m.julian
 	switch {
+	case none && len(s) == 7:
+		return badField
 	case none && len(s) == 8:
 		m.year, m.month, m.day = atoi(s[:4]), atoi(s[4:6]), atoi(s[6:])
 		m.hasYear, m.hasMonth, m.hasDay = true, true, true
@@ -607,11 +622,7 @@ func (m *moment) check() (days int64, f fault) {
 	case y == 0:
 		return 0, badField
 	}
-	if m.dayOfYear {
-		if m.day > 365 && !IsLeap(y) {
-			return 0, badField
-		}
-	} else {
+	if !m.dayOfYear { // day 366 of a short year is the first of the next one, as in PostgreSQL
 		if m.month < 1 || m.month > 12 || m.day < 1 || m.day > 31 {
 			return 0, badMonthDay
 		}
@@ -680,7 +691,7 @@ func (m *moment) local(ctx *Context) (us int64, zoned bool, f fault) {
 	if f != fine {
 		return 0, false, f
 	}
-	if days < minDay || days > maxMicros/microsPerDay {
+	if days < minDay-1 || days > maxMicros/microsPerDay {
 		return 0, false, badRange
 	}
 	if days == maxMicros/microsPerDay && micros > maxMicros%microsPerDay {
@@ -703,8 +714,11 @@ func ParseTimestamp(text []byte, ctx *Context) (int64, error) {
 	if f != fine {
 		return 0, f.error(typ, text, m.zoneName)
 	}
-	if zoned && m.special == isNow {
+	if m.special == isNow {
 		us = ToLocal(us, ctx.Zone)
+	}
+	if !zoned && !TimestampInRange(us) {
+		return 0, badRange.error(typ, text, "")
 	}
 	return us, nil
 }

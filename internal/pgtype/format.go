@@ -3,6 +3,7 @@ package pgtype
 import (
 	"bytes"
 	"math"
+	"math/big"
 	"strconv"
 	"time"
 
@@ -58,7 +59,7 @@ func AppendFloat64(dst []byte, x float64) []byte { return appendFloat(dst, x, 1e
 // AppendFloat32 appends the shortest form that reads back to the same value.
 func AppendFloat32(dst []byte, x float32) []byte { return appendFloat(dst, float64(x), 1e6, 32) }
 
-func appendFloat(dst []byte, x, big float64, bits int) []byte {
+func appendFloat(dst []byte, x, large float64, bits int) []byte {
 	switch a := math.Abs(x); {
 	case x != x:
 		return append(dst, "NaN"...)
@@ -66,10 +67,62 @@ func appendFloat(dst []byte, x, big float64, bits int) []byte {
 		return append(dst, "Infinity"...)
 	case math.IsInf(x, -1):
 		return append(dst, "-Infinity"...)
-	case a >= big || a < smallest(bits) && a != 0:
+	case a >= float64(uint64(1)<<53) || bits == 32 && a >= 1<<24:
+		return appendLargeFloat(dst, x, bits)
+	case a >= large || a < smallest(bits) && a != 0:
 		return strconv.AppendFloat(dst, x, 'e', -1, bits)
 	}
 	return strconv.AppendFloat(dst, x, 'f', -1, bits)
+}
+
+// appendLargeFloat writes a number whose neighbours' midpoints are integers. The shortest digits may then be exactly such a midpoint,
+// which reads back right because ties go to even; PostgreSQL does not count on that and takes the next digits that do.
+func appendLargeFloat(dst []byte, x float64, bits int) []byte {
+	start := len(dst)
+	dst = strconv.AppendFloat(dst, x, 'e', -1, bits)
+	even := math.Float64bits(x)&1 == 0
+	if bits == 32 {
+		even = math.Float32bits(float32(x))&1 == 0
+	}
+	if !even || !isMidpoint(str(dst[start:]), x, bits) {
+		return dst
+	}
+	for digits := 1; digits <= 17; digits++ {
+		dst = strconv.AppendFloat(dst[:start], x, 'e', digits, bits)
+		s := str(dst[start:])
+		if y, err := strconv.ParseFloat(s, bits); err == nil && y == x && !isMidpoint(s, x, bits) {
+			break
+		}
+	}
+	return dst
+}
+
+// isMidpoint reports whether a decimal number lies exactly between x and a neighbour.
+func isMidpoint(s string, x float64, bits int) bool {
+	d, _, err := big.ParseFloat(s, 10, 1200, big.ToNearestEven)
+	if err != nil {
+		return false
+	}
+	d.Sub(d, new(big.Float).SetFloat64(x))
+	if d.Sign() == 0 {
+		return false
+	}
+	up := math.Nextafter(x, math.Inf(1))
+	down := math.Nextafter(x, math.Inf(-1))
+	if bits == 32 {
+		up = float64(math.Nextafter32(float32(x), float32(math.Inf(1))))
+		down = float64(math.Nextafter32(float32(x), float32(math.Inf(-1))))
+	}
+	near := down
+	if d.Sign() > 0 {
+		near = up
+	}
+	if math.IsInf(near, 0) {
+		return false
+	}
+	half := new(big.Float).SetPrec(1200).SetFloat64(near)
+	half.Sub(half, new(big.Float).SetFloat64(x))
+	return half.Cmp(d.Mul(d, big.NewFloat(2))) == 0
 }
 
 // smallest is the smallest value that is written without an exponent.

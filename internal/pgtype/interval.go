@@ -4,30 +4,44 @@ import (
 	"math"
 
 	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/pgerr"
 )
 
 // unit is a unit of intervals: so many months, days or microseconds.
 type unit struct {
 	months, days int32
 	micros       int64
+	field        uint16 // a bit of its own: a field comes once
 }
+
+// The fields that a time sets.
+const (
+	fieldSecond = 1 << iota
+	fieldMinute
+	fieldHour
+	fieldMonth
+)
 
 var units = func() map[string]unit {
 	m := make(map[string]unit)
+	next := uint16(fieldMonth << 1)
 	add := func(u unit, names ...string) {
+		if u.field == 0 {
+			u.field = next
+			next <<= 1
+		}
 		for _, n := range names {
 			m[n] = u
 		}
 	}
 	add(unit{micros: 1}, "us", "usec", "usecs", "usecond", "useconds", "microsecon", "microsecond", "microseconds")
 	add(unit{micros: 1000}, "ms", "msec", "msecs", "msecond", "mseconds", "millisecon", "millisecond", "milliseconds")
-	add(unit{micros: microsPerSecond}, "s", "sec", "secs", "second", "seconds")
-	add(unit{micros: microsPerMinute}, "m", "min", "mins", "minute", "minutes")
-	add(unit{micros: microsPerHour}, "h", "hr", "hrs", "hour", "hours")
+	add(unit{micros: microsPerSecond, field: fieldSecond}, "s", "sec", "secs", "second", "seconds")
+	add(unit{micros: microsPerMinute, field: fieldMinute}, "m", "min", "mins", "minute", "minutes")
+	add(unit{micros: microsPerHour, field: fieldHour}, "h", "hr", "hrs", "hour", "hours")
 	add(unit{days: 1}, "d", "day", "days")
 	add(unit{days: 7}, "w", "week", "weeks")
-	add(unit{months: 1}, "mon", "mons", "month", "months")
-	add(unit{months: 3}, "qtr", "quarter")
+	add(unit{months: 1, field: fieldMonth}, "mon", "mons", "month", "months")
 	add(unit{months: 12}, "y", "yr", "yrs", "year", "years")
 	add(unit{months: 120}, "dec", "decs", "decade", "decades")
 	add(unit{months: 1200}, "c", "cent", "century", "centuries")
@@ -35,7 +49,7 @@ var units = func() map[string]unit {
 	return m
 }()
 
-// span collects an interval; ok turns false when a part is out of range.
+// spanSum collects an interval; over tells that a part is out of range.
 type spanSum struct {
 	months, days, micros int64
 	over                 bool
@@ -44,6 +58,10 @@ type spanSum struct {
 // add adds n of a unit and a fraction of it (0 <= |frac| < 1, with n's sign), which spills into smaller units: of years into months, of
 // months into days of 1/30, of days into time.
 func (s *spanSum) add(n int64, frac float64, u unit) {
+	if u.micros == 0 && n != int64(int32(n)) {
+		s.over = true
+		return
+	}
 	switch {
 	case u.months > 0:
 		s.months = s.plus(s.months, s.times(n, int64(u.months)))
@@ -125,6 +143,9 @@ func ParseInterval(text []byte) (column.Interval, error) {
 		return column.Interval{}, f.error("interval", text, "")
 	}
 	iv, ok := sum.interval()
+	if !ok && sum.days == int64(int32(sum.days)) {
+		return column.Interval{}, pgerr.New(pgerr.DatetimeFieldOverflow, "interval out of range")
+	}
 	if !ok {
 		return column.Interval{}, badIntervalOF.error("interval", text, "")
 	}
@@ -171,9 +192,14 @@ func (s *spanSum) verbose(t []byte) fault {
 	i, parts, ago := 0, 0, false
 	var pending *amount // a number whose unit has not come yet
 	var held amount
-	clockSeen := false
+	seen, twice := uint16(0), false
+	see := func(fields uint16) {
+		twice = twice || seen&fields != 0
+		seen |= fields
+	}
 	flush := func(u unit) {
 		s.add(pending.n, pending.frac, u)
+		see(u.field)
 		pending = nil
 		parts++
 	}
@@ -201,15 +227,12 @@ func (s *spanSum) verbose(t []byte) fault {
 			case j < len(t) && t[j] == ':':
 				// A number before a time is of days.
 				if pending != nil {
-					flush(unit{days: 1})
+					flush(units["day"])
 				}
 				for j < len(t) && (isDigit(t[j]) || t[j] == ':' || t[j] == '.') {
 					j++
 				}
-				if clockSeen {
-					return badFormat
-				}
-				clockSeen = true
+				see(fieldHour | fieldMinute | fieldSecond)
 				h, m, sec, frac, f := splitClock(t[i:j])
 				if f != fine {
 					return f
@@ -239,6 +262,7 @@ func (s *spanSum) verbose(t []byte) fault {
 					m = -m
 				}
 				s.months = s.plus(s.months, m)
+				see(fieldMonth | units["year"].field)
 				parts++
 				i = k
 			default:
@@ -277,9 +301,9 @@ func (s *spanSum) verbose(t []byte) fault {
 		}
 	}
 	if pending != nil {
-		flush(unit{micros: microsPerSecond})
+		flush(units["second"])
 	}
-	if parts == 0 {
+	if parts == 0 || twice {
 		return badFormat
 	}
 	if ago {
@@ -298,9 +322,6 @@ func (s *spanSum) iso(t []byte) fault {
 		if t[i] == 'T' && !inTime {
 			inTime = true
 			i++
-			if i == len(t) {
-				return badFormat
-			}
 			continue
 		}
 		neg := false
@@ -339,7 +360,7 @@ func (s *spanSum) iso(t []byte) fault {
 		parts++
 		i = end + 1
 	}
-	if parts == 0 {
+	if parts == 0 && !inTime {
 		return badFormat
 	}
 	return fine
