@@ -141,11 +141,18 @@ func (n *Node) Restart() {
 // memory.
 func (n *Node) Crash(unsyncedPercent int, rng *rand.Rand) {
 	n.t.Helper()
+	n.CrashAfter(unsyncedPercent, rng, func() {})
+}
+
+// CrashAfter is Crash; between the power cut and the new start it calls clients, which must end whatever still talks to the old node.
+func (n *Node) CrashAfter(unsyncedPercent int, rng *rand.Rand, clients func()) {
+	n.t.Helper()
 	mem, ok := n.o.FS.(*vfs.Mem)
 	if !ok {
 		n.t.Fatal("only a node in memory can be crashed")
 	}
 	after := vfs.CrashClone(mem, unsyncedPercent, rng)
+	clients()
 	n.Stop() // what it still writes goes to the old file system
 	n.o.FS = after
 	n.start()
