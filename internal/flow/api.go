@@ -17,6 +17,7 @@ import (
 	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/flow/operator"
 	"github.com/leat-io/leat/internal/sql/plan"
+	"github.com/leat-io/leat/internal/state"
 )
 
 // SourceSpec is how a source's rows are made of what its connector decodes.
@@ -107,6 +108,10 @@ type Epoch struct {
 	Advance []Advance
 	// BackfillRows is how many rows each scan in backfill reads in this epoch, DefaultBackfillRows if 0.
 	BackfillRows int
+	// Changes, one a worker, take the changed rows of state tables; they stay the caller's. Fresh ones are made if there are none.
+	Changes []*state.Changes
+
+	final bool // all input ends with this epoch, and with it all time
 }
 
 // DefaultBackfillRows is the chunk of an epoch that a scan in backfill reads on one worker.
@@ -139,16 +144,17 @@ type Reader struct {
 	Source   connector.Source
 	Jobs     []uint64 // the jobs that read it
 	State    SourceState
+	Counts   operator.Counts // of the epoch, in a Result: rows in, dead letters
 }
 
 // Result is what an epoch produced. It is valid until the next Run.
 type Result struct {
 	Epoch uint64
-	// Changes are the changed rows of state tables, one a worker: entries for the unit of the epoch.
-	Rows, State [][]byte
+	// Changes are the changed rows of the state tables, one a worker, for the unit of the epoch.
+	Changes     []*state.Changes
 	Appends     []TopicBatch
 	DeadLetters []DeadLetter
-	Jobs        []JobResult
+	Jobs        []JobResult // of the jobs that the epoch touched or whose readers it moved
 	Readers     []Reader
 	CPU         time.Duration // of all workers
 }

@@ -4,7 +4,11 @@
 // given after Push has returned true; inside an epoch the order of rows means nothing, except where an operator says so.
 package operator
 
-import "github.com/leat-io/leat/internal/column"
+import (
+	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/expr"
+	"github.com/leat-io/leat/internal/state"
+)
 
 // Operator is one node of the graph on one worker.
 type Operator interface {
@@ -70,4 +74,46 @@ func (c *Counts) Add(o *Counts) {
 type Record struct {
 	Key, Value []byte // nil: none; a nil Value is a tombstone
 	Timestamp  int64  // microseconds; 0: the time of the append
+}
+
+// Env is what an operator is made with: its worker's share of the island.
+type Env struct {
+	Worker, Workers int
+	Counts          *Counts
+	// Expr is the worker's; whoever evaluates sets Errors first.
+	Expr *expr.Context
+	// FailRows: a row whose expression fails is an error of the operator; otherwise it is dropped and counted.
+	FailRows bool
+	Tables   *state.Tables
+	// Spec is the state table i of the plan's node, ready to be opened.
+	Spec func(i int, name string) state.Spec
+	// Owner has, in the operator's input, the columns whose hash says which worker has a row: stored rows of all workers
+	// share a table, and a scan must tell its own. Known is false with one worker.
+	Owner Owner
+	// Partitions of a topic, for sinks.
+	Partitions func(topic string) int
+}
+
+// Owner tells which worker owns a row.
+type Owner struct {
+	Known bool
+	Cols  []int
+	// Mine says whether a hash of Cols belongs to this worker.
+	Mine func(hash uint64) bool
+}
+
+// Drop counts the rows that failed and returns those that did not, appended to dst.
+func (e *Env) Drop(errs *expr.RowErrors, n int, dst []int32) []int32 {
+	e.Counts.Failed += int64(errs.Len())
+	return errs.Remaining(n, dst)
+}
+
+// Errors prepares the worker's context for an evaluation.
+func (e *Env) Errors(errs *expr.RowErrors) *expr.Context {
+	errs.Reset()
+	e.Expr.Errors = errs
+	if e.FailRows {
+		e.Expr.Errors = nil
+	}
+	return e.Expr
 }

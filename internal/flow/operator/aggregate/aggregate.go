@@ -1,0 +1,742 @@
+// Package aggregate groups rows and keeps count, sum, avg, min, max, bool_and and bool_or of each group, exactly, under insertions
+// and retractions.
+//
+// Table 0, "groups", has a row for each group: the number of its rows, then the calls' state (accumulator.go, tail.go). A group
+// exists while it has rows; the one group of an aggregate without GROUP BY always exists. One ordered table per min or max over
+// an input that retracts has the values with their counts. Keys of windowed groups start with the window's end, so that a closed
+// window goes as a whole.
+//
+// At the end of an epoch every changed group gives its old row with weight -1 and its new one with +1, nothing if they are equal.
+package aggregate
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/expr"
+	"github.com/leat-io/leat/internal/flow/operator"
+	"github.com/leat-io/leat/internal/flow/operator/keyed"
+	"github.com/leat-io/leat/internal/rowenc"
+	"github.com/leat-io/leat/internal/sql/plan"
+	"github.com/leat-io/leat/internal/state"
+)
+
+// call is one aggregate call with where its state is.
+type call struct {
+	p       plan.Call
+	acc     accumulator // nil: in a section
+	at      int         // of the fixed part
+	sec     sectioned
+	section int
+	ret     *retracted
+	arg     int // -1: none
+}
+
+// Aggregate is the operator.
+type Aggregate struct {
+	env    *operator.Env
+	p      *plan.Aggregate
+	calls  []call
+	fixed  int
+	tails  int
+	global bool
+	groups *state.Point
+	keyOf  []int // input columns in the order of the stored key
+	outOf  []int // output column of each of keyOf
+	show   *display
+	empty  []byte // a new group's row
+
+	keys rowenc.Keys
+	skey state.Keys
+	refs []state.Ref
+	vals [][]byte
+	sel  map[int][]int32 // rows by filter column
+	rows []int32
+	all  []int32
+	ords [][]state.Ref
+
+	scratch, body []byte
+	types         []column.Type
+	out           column.Batch
+	clean         column.Batch
+	errs          expr.RowErrors
+	owned         []uint64
+
+	watermark int64 // windows that end at or below it are closed
+	phase     int
+	next      int // of the changed groups
+	windows   []int64
+	iter      state.PointIter
+	scanning  bool
+
+	panes    keyed.Table // pane groups of this epoch
+	paneVals []byte
+	paneIdx  []int32
+	direct   column.Batch
+	spread   spreader
+	pane     int64
+	doPanes  bool
+	nextPane int
+}
+
+// New makes an aggregate over input rows of the given types. watermark is what the operator's watermark had reached before.
+func New(env *operator.Env, p *plan.Aggregate, in, out []column.Type, appendOnly bool, watermark int64) (*Aggregate, error) {
+	a := &Aggregate{env: env, p: p, global: len(p.Groups) == 0, types: out, fixed: 8, watermark: watermark}
+	if len(out) != len(p.Groups)+len(p.Calls) {
+		return nil, fmt.Errorf("%d output columns for %d groups and %d calls", len(out), len(p.Groups), len(p.Calls))
+	}
+	windowed := p.WindowEnd >= 0 && !a.global
+	if windowed {
+		a.keyOf, a.outOf = append(a.keyOf, p.Groups[p.WindowEnd]), append(a.outOf, p.WindowEnd)
+		if p.WindowStart >= 0 {
+			a.keyOf, a.outOf = append(a.keyOf, p.Groups[p.WindowStart]), append(a.outOf, p.WindowStart)
+		}
+	}
+	for i, g := range p.Groups {
+		if !windowed || i != p.WindowEnd && i != p.WindowStart {
+			a.keyOf, a.outOf = append(a.keyOf, g), append(a.outOf, i)
+		}
+		if !rowenc.KeepsDisplay(in[g]) {
+			if a.show == nil {
+				a.show = &display{}
+				a.tails = 1 // section 0
+			}
+			a.show.cols = append(a.show.cols, g)
+			a.show.types = append(a.show.types, in[g])
+		}
+	}
+	ordered := 0
+	for _, c := range p.Calls {
+		x := call{p: c, arg: -1}
+		if len(c.Args) > 0 {
+			x.arg = c.Args[0]
+		}
+		var err error
+		if x.acc, err = newAccumulator(&c, appendOnly); err != nil {
+			return nil, err
+		}
+		if x.acc != nil {
+			if _, ok := x.acc.(counter); ok && x.arg < 0 && c.Filter < 0 {
+				x.at = 0 // count(*) is the group's own count
+				x.acc = rowCount{}
+			} else {
+				x.at = a.fixed
+				a.fixed += x.acc.width()
+			}
+		} else {
+			x.section = a.tails
+			a.tails++
+			largest := c.Func == "max"
+			switch {
+			case c.Func == "sum" || c.Func == "avg":
+				x.sec = &numericSum{avg: c.Func == "avg"}
+			case appendOnly:
+				x.sec = &kept{max: largest}
+			default:
+				ordered++
+				spec := env.Spec(ordered, fmt.Sprintf("%s %d", c.Func, ordered))
+				spec.Windowed = windowed
+				x.ret = &retracted{kept: kept{max: largest}, table: env.Tables.Ordered(spec)}
+				x.sec = &x.ret.kept
+			}
+		}
+		a.calls = append(a.calls, x)
+	}
+	spec := env.Spec(0, "groups")
+	spec.Windowed = windowed
+	a.groups = env.Tables.Point(spec)
+	a.empty = make([]byte, a.fixed+4*a.tails)
+	a.sel = map[int][]int32{}
+	for range column.MaxRows {
+		a.all = append(a.all, int32(len(a.all)))
+	}
+	a.out.Reset(out)
+	if p.Hop != nil {
+		if p.WindowStart < 0 || p.WindowEnd < 0 {
+			return nil, fmt.Errorf("panes need the window's bounds among the groups")
+		}
+		a.spread = newSpreader(p)
+		a.doPanes = a.tails == 0
+		a.pane = a.spread.pane
+	}
+	return a, nil
+}
+
+// rowCount is count(*): what every group counts anyway.
+type rowCount struct{ counter }
+
+func (rowCount) width() int                                             { return 0 }
+func (rowCount) update([][]byte, int, *column.Vector, []int32, []int64) {}
+func (rowCount) merge(_, _ []byte)                                      {}
+func (rowCount) result(v []byte, dst *column.Vector) error {
+	dst.AppendInt64(get(v, 0))
+	return nil
+}
+
+func (a *Aggregate) windowed() bool { return a.p.WindowEnd >= 0 && !a.global }
+
+// Push is operator.Operator's. It always takes the whole batch.
+func (a *Aggregate) Push(_ int, b *column.Batch, _ operator.Output) (bool, error) {
+	a.env.Counts.RowsProcessed += int64(b.Len)
+	if a.p.Hop != nil {
+		return true, a.pushPanes(b)
+	}
+	return true, a.update(b)
+}
+
+// update brings the rows of b into their groups.
+func (a *Aggregate) update(b *column.Batch) error {
+	if b.Len == 0 {
+		return nil
+	}
+	a.keys.Reset()
+	if a.global {
+		for range b.Len {
+			a.keys.EndKey()
+		}
+	} else {
+		rowenc.AppendKeys(&a.keys, b, a.keyOf)
+	}
+	a.skey = state.Keys{Data: a.keys.Data, Off: a.keys.Off}
+	if cap(a.refs) < b.Len {
+		a.refs = make([]state.Ref, max(b.Len, column.MaxRows))
+		a.vals = make([][]byte, max(b.Len, column.MaxRows))
+	}
+	refs, vals := a.refs[:b.Len], a.vals[:b.Len]
+	if err := a.groups.Probe(&a.skey, refs); err != nil {
+		return err
+	}
+	if a.tails == 0 {
+		for i, r := range refs {
+			vals[i], _ = a.groups.Fixed(r, a.fixed)
+		}
+	} else {
+		for i, r := range refs {
+			v := a.groups.Mutable(r)
+			if v == nil {
+				a.groups.Set(r, a.empty)
+				if a.show != nil {
+					a.body = rowenc.AppendRow(a.body[:0], b, a.show.cols, i)
+					a.setSection(r, 0, a.body)
+				}
+				v = a.groups.Mutable(r)
+			}
+			vals[i] = v
+		}
+		// A row that was made longer for a later row of the batch is elsewhere now.
+		for i, r := range refs {
+			vals[i] = a.groups.Mutable(r)
+		}
+	}
+	return a.apply(b, refs, vals)
+}
+
+// apply runs the calls' loops over a batch; refs is nil for pane groups, which have no sections.
+func (a *Aggregate) apply(b *column.Batch, refs []state.Ref, vals [][]byte) error {
+	if b.Weights == nil {
+		for _, v := range vals {
+			binary.LittleEndian.PutUint64(v, binary.LittleEndian.Uint64(v)+1)
+		}
+	} else {
+		for i, v := range vals {
+			add(v, 0, b.Weights[i])
+		}
+	}
+	clear(a.sel)
+	for i := range a.calls {
+		c := &a.calls[i]
+		if c.acc != nil {
+			if c.arg < 0 && c.p.Filter < 0 {
+				continue
+			}
+			var arg *column.Vector
+			if c.arg >= 0 {
+				arg = b.Cols[c.arg]
+			}
+			c.acc.update(vals, c.at, arg, a.selected(b, c), b.Weights)
+		}
+	}
+	if a.tails == 0 {
+		return nil
+	}
+	for i := range a.calls {
+		c := &a.calls[i]
+		if c.sec == nil {
+			continue
+		}
+		if err := a.updateSections(c, b, refs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Aggregate) updateSections(c *call, b *column.Batch, refs []state.Ref) error {
+	rows, arg := a.selected(b, c), b.Cols[c.arg]
+	if c.ret != nil {
+		if cap(c.ret.epoch) < b.Len {
+			c.ret.epoch = make([]state.Ref, max(b.Len, column.MaxRows))
+		}
+		g := c.ret.epoch[:b.Len]
+		if err := c.ret.table.Probe(&a.skey, g); err != nil {
+			return err
+		}
+		for _, r := range rows {
+			if err := c.ret.change(g[r], arg, int(r), weightOf(b.Weights, r)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, r := range rows {
+		old, _ := section(a.groups.Value(refs[r]), a.fixed, c.section)
+		var err error
+		if a.body, err = c.sec.update(a.body[:0], old, arg, int(r), weightOf(b.Weights, r)); err != nil {
+			return err
+		}
+		a.setSection(refs[r], c.section, a.body)
+	}
+	return nil
+}
+
+// selected are the rows that a call takes: those that its filter lets through and whose argument is not NULL.
+func (a *Aggregate) selected(b *column.Batch, c *call) []int32 {
+	for len(a.all) < b.Len {
+		a.all = append(a.all, int32(len(a.all)))
+	}
+	rows := a.all[:b.Len]
+	if f := c.p.Filter; f >= 0 {
+		have, ok := a.sel[f]
+		if !ok {
+			have = trueRows(b.Cols[f], make([]int32, 0, b.Len))
+			a.sel[f] = have
+		}
+		rows = have
+	}
+	if c.arg < 0 || !b.Cols[c.arg].HasNulls() {
+		return rows
+	}
+	arg := b.Cols[c.arg]
+	a.rows = a.rows[:0]
+	for _, r := range rows {
+		if !arg.IsNull(int(r)) {
+			a.rows = append(a.rows, r)
+		}
+	}
+	return a.rows
+}
+
+func trueRows(v *column.Vector, dst []int32) []int32 {
+	if v.Valid == nil {
+		dst = dst[:cap(dst)]
+		n := 0
+		for i, x := range v.Bools {
+			if n < len(dst) {
+				dst[n] = int32(i)
+			}
+			if x {
+				n++
+			}
+		}
+		return dst[:n]
+	}
+	for i, x := range v.Bools {
+		if x && !v.IsNull(i) {
+			dst = append(dst, int32(i))
+		}
+	}
+	return dst
+}
+
+// The phases of an epoch's end.
+const (
+	phasePrepare = iota
+	phaseChanged
+	phaseClose
+	phaseDrop
+)
+
+// EndEpoch is operator.Operator's.
+func (a *Aggregate) EndEpoch(e *operator.Epoch, out operator.Output) (bool, error) {
+	if a.phase == phasePrepare {
+		if a.global && e.First && a.env.Worker == 0 {
+			ref, err := a.groups.ProbeOne(nil)
+			if err != nil {
+				return false, err
+			}
+			if a.groups.Value(ref) == nil {
+				a.groups.Set(ref, a.empty)
+			}
+		}
+		done, err := a.mergePanes()
+		if err != nil || !done {
+			return done, err
+		}
+		if err := a.prepare(); err != nil {
+			return false, err
+		}
+		a.phase, a.next = phaseChanged, 0
+	}
+	if a.phase == phaseChanged {
+		if done, err := a.emitChanged(e, out); err != nil || !done {
+			return false, err
+		}
+		a.phase = phaseClose
+		if a.closes() && e.Watermark > a.watermark {
+			var err error
+			if a.windows, err = a.groups.Windows(a.windows[:0], e.Watermark); err != nil {
+				return false, err
+			}
+			at, _ := slices.BinarySearch(a.windows, a.watermark+1)
+			a.windows = a.windows[at:]
+			a.next = 0
+		} else {
+			a.windows = a.windows[:0]
+		}
+	}
+	if a.phase == phaseClose {
+		if done, err := a.emitClosed(out); err != nil || !done {
+			return false, err
+		}
+	}
+	a.phase = phasePrepare
+	if a.windowed() && e.Watermark > a.watermark {
+		a.watermark = e.Watermark
+		if upTo := a.dropTo(e.Watermark); upTo > math.MinInt64 {
+			a.groups.DropWindows(upTo)
+			for i := range a.calls {
+				if r := a.calls[i].ret; r != nil {
+					r.table.DropWindows(upTo)
+				}
+			}
+		}
+	}
+	return true, nil
+}
+
+func (a *Aggregate) closes() bool { return a.p.EmitOnClose && a.windowed() }
+
+// allowed is how long a closed window's state stays.
+func (a *Aggregate) allowed() int64 {
+	if a.p.Late.Policy == "correct" {
+		return a.p.Late.Allowed
+	}
+	return 0
+}
+
+func (a *Aggregate) dropTo(watermark int64) int64 {
+	if watermark == math.MaxInt64 {
+		return watermark
+	}
+	if d := watermark - a.allowed(); d < watermark || a.allowed() == 0 {
+		return d
+	}
+	return math.MinInt64
+}
+
+// NextTimer is operator.Timed's: when the next window closes, or its state goes.
+func (a *Aggregate) NextTimer() int64 {
+	if !a.windowed() {
+		return math.MaxInt64
+	}
+	end, ok, err := a.groups.MinWindow()
+	if err != nil {
+		return math.MinInt64 // the epoch's end meets the error again and reports it
+	}
+	if !ok {
+		return math.MaxInt64
+	}
+	if a.closes() && a.allowed() > 0 {
+		// Windows that are closed and kept come before the one that closes next.
+		ws, err := a.groups.Windows(a.windows[:0], math.MaxInt64)
+		a.windows = ws[:0]
+		if err == nil {
+			if at, _ := slices.BinarySearch(ws, a.watermark+1); at < len(ws) {
+				return min(ws[at], sum(end, a.allowed()))
+			}
+		}
+	}
+	if a.closes() && end > a.watermark {
+		return end
+	}
+	return sum(end, a.allowed())
+}
+
+func sum(a, b int64) int64 {
+	if s := a + b; s >= a {
+		return s
+	}
+	return math.MaxInt64
+}
+
+// prepare gives min and max that retract their values of the epoch's end, and takes out groups without rows.
+func (a *Aggregate) prepare() error {
+	changed := a.groups.Changed()
+	for i := range a.calls {
+		c := &a.calls[i]
+		if c.ret == nil {
+			continue
+		}
+		for _, ref := range changed {
+			if a.groups.Value(ref) == nil {
+				continue
+			}
+			g, err := c.ret.table.ProbeOne(a.groups.Key(ref))
+			if err != nil {
+				return err
+			}
+			if a.body, err = c.ret.extreme(a.body[:0], g); err != nil {
+				return err
+			}
+			a.setSection(ref, c.section, a.body)
+		}
+	}
+	if a.global {
+		return nil
+	}
+	for _, ref := range changed {
+		if v := a.groups.Value(ref); v != nil && get(v, 0) == 0 {
+			a.groups.Delete(ref)
+		}
+	}
+	return nil
+}
+
+// emitChanged emits the changed groups whose rows are shown: all, or with EMIT ON WINDOW CLOSE those of windows that were closed
+// before this epoch.
+func (a *Aggregate) emitChanged(e *operator.Epoch, out operator.Output) (bool, error) {
+	changed := a.groups.Changed()
+	for a.next < len(changed) {
+		if out.Full() {
+			return false, nil
+		}
+		a.out.Reset(a.types)
+		pairs := false
+		for a.next < len(changed) && a.out.Len < column.MaxRows-1 {
+			ref := changed[a.next]
+			a.next++
+			if a.closes() && a.endOf(a.groups.Key(ref)) > a.watermark {
+				continue
+			}
+			was, is := a.groups.Old(ref), a.groups.Value(ref)
+			if bytes.Equal(was, is) && (was == nil) == (is == nil) {
+				continue
+			}
+			pairs = pairs || was != nil && is != nil
+			if was != nil {
+				if err := a.appendRow(a.groups.Key(ref), was, -1); err != nil {
+					return false, err
+				}
+			}
+			if is != nil {
+				if err := a.appendRow(a.groups.Key(ref), is, 1); err != nil {
+					return false, err
+				}
+			}
+		}
+		if pairs {
+			a.cancel()
+		}
+		if err := out.Push(&a.out); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// endOf is the window's end in a stored key.
+func (a *Aggregate) endOf(key []byte) int64 {
+	if len(key) < 9 || key[0] != 1 {
+		return math.MaxInt64
+	}
+	return int64(binary.BigEndian.Uint64(key[1:]) ^ 1<<63)
+}
+
+// appendRow appends a group's output row.
+func (a *Aggregate) appendRow(key, row []byte, weight int64) error {
+	var err error
+	for _, c := range a.outOf {
+		if key, err = rowenc.DecodeValueKey(key, a.out.Cols[c]); err != nil {
+			return err
+		}
+	}
+	if a.show != nil {
+		a.restoreDisplay(row)
+	}
+	n := len(a.p.Groups)
+	for i := range a.calls {
+		c := &a.calls[i]
+		dst := a.out.Cols[n+i]
+		if c.acc != nil {
+			err = c.acc.result(row[c.at:], dst)
+		} else {
+			body, _ := section(row, a.fixed, c.section)
+			err = c.sec.result(body, dst)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.p.Func, err)
+		}
+	}
+	a.out.EndRow(weight)
+	return nil
+}
+
+// cancel takes pairs of an old and an equal new row out of the output.
+func (a *Aggregate) cancel() {
+	b := &a.out
+	if b.Weights == nil {
+		return
+	}
+	a.rows = a.rows[:0]
+	for i := 0; i < b.Len; i++ {
+		if b.Weights[i] < 0 && i+1 < b.Len && b.Weights[i+1] > 0 && a.equalRows(i) {
+			i++
+			continue
+		}
+		a.rows = append(a.rows, int32(i))
+	}
+	if len(a.rows) < b.Len {
+		a.clean.Gather(b, a.rows)
+		a.out, a.clean = a.clean, a.out
+	}
+}
+
+// equalRows says whether rows i and i+1 of the output are equal.
+func (a *Aggregate) equalRows(i int) bool {
+	for _, c := range a.out.Cols {
+		if !equalValues(c, i, i+1) {
+			return false
+		}
+	}
+	return true
+}
+
+func equalValues(v *column.Vector, i, j int) bool {
+	if v.IsNull(i) || v.IsNull(j) {
+		return v.IsNull(i) && v.IsNull(j)
+	}
+	switch v.Type.Kind {
+	case column.Bool:
+		return v.Bools[i] == v.Bools[j]
+	case column.Int16:
+		return v.I16[i] == v.I16[j]
+	case column.Int32, column.Date:
+		return v.I32[i] == v.I32[j]
+	case column.Float32:
+		return math.Float32bits(v.F32[i]) == math.Float32bits(v.F32[j])
+	case column.Float64:
+		return math.Float64bits(v.F64[i]) == math.Float64bits(v.F64[j])
+	case column.Numeric:
+		return v.Dec[i].Scale() == v.Dec[j].Scale() && v.Dec[i].Equal(v.Dec[j])
+	case column.IntervalKind:
+		return v.Iv[i] == v.Iv[j]
+	case column.Int64, column.Time, column.Timestamp, column.Timestamptz:
+		return v.I64[i] == v.I64[j]
+	}
+	return bytes.Equal(v.Bytes(i), v.Bytes(j))
+}
+
+// emitClosed emits the rows of the windows that the watermark has passed in this epoch.
+func (a *Aggregate) emitClosed(out operator.Output) (bool, error) {
+	for a.next < len(a.windows) {
+		if !a.scanning {
+			if err := a.groups.ScanWindow(&a.iter, a.windows[a.next]); err != nil {
+				return false, err
+			}
+			a.scanning = true
+		}
+		more := true
+		for more {
+			if out.Full() {
+				return false, nil
+			}
+			a.out.Reset(a.types)
+			for a.out.Len < column.MaxRows {
+				if more = a.iter.Next(); !more {
+					break
+				}
+				if v := a.iter.Value(); get(v, 0) != 0 {
+					if err := a.appendRow(a.iter.Key(), v, 1); err != nil {
+						return false, err
+					}
+				}
+			}
+			if err := out.Push(a.mine(&a.out)); err != nil {
+				return false, err
+			}
+		}
+		if err := a.iter.Err(); err != nil {
+			return false, err
+		}
+		if err := a.iter.Close(); err != nil {
+			return false, err
+		}
+		a.scanning = false
+		a.next++
+	}
+	return true, nil
+}
+
+// mine keeps the rows that belong to this worker: a scan of the stored table sees all workers' rows.
+func (a *Aggregate) mine(b *column.Batch) *column.Batch {
+	if !a.env.Owner.Known || b.Len == 0 {
+		return b
+	}
+	cols := make([]int, len(a.env.Owner.Cols))
+	for i, c := range a.env.Owner.Cols {
+		cols[i] = slices.Index(a.p.Groups, c)
+	}
+	a.owned = rowenc.HashRows(b, cols, a.owned)
+	a.rows = a.rows[:0]
+	for i, h := range a.owned {
+		if a.env.Owner.Mine(h) {
+			a.rows = append(a.rows, int32(i))
+		}
+	}
+	if len(a.rows) == b.Len {
+		return b
+	}
+	a.clean.Gather(b, a.rows)
+	return &a.clean
+}
+
+// restoreDisplay gives the group columns the values that the group's first row had.
+func (a *Aggregate) restoreDisplay(row []byte) {
+	body, _ := section(row, a.fixed, 0)
+	if len(body) == 0 {
+		return
+	}
+	var vs []*column.Vector
+	for _, t := range a.show.types {
+		vs = append(vs, column.NewVector(t, 1))
+	}
+	if rowenc.DecodeRow(body, a.show.types, vs) != nil {
+		return
+	}
+	for i, in := range a.show.cols {
+		for o, g := range a.p.Groups {
+			if g != in || vs[i].IsNull(0) {
+				continue
+			}
+			v := a.out.Cols[o]
+			last := v.Len - 1
+			switch v.Type.Kind {
+			case column.Numeric:
+				v.Dec[last] = vs[i].Dec[0]
+			case column.Float32:
+				v.F32[last] = vs[i].F32[0]
+			case column.Float64:
+				v.F64[last] = vs[i].F64[0]
+			case column.IntervalKind:
+				v.Iv[last] = vs[i].Iv[0]
+			case column.JSONB, column.Array:
+				v.Data = append(v.Data[:v.Off[last]], vs[i].Bytes(0)...)
+				v.Off[last+1] = uint32(len(v.Data))
+			}
+		}
+	}
+}

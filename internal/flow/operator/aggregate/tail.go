@@ -1,0 +1,293 @@
+package aggregate
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+
+	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/decimal"
+	"github.com/leat-io/leat/internal/rowenc"
+	"github.com/leat-io/leat/internal/state"
+)
+
+// A group's row is the fixed part of all calls, then a section (4 bytes of length, then bytes) for each call whose state has no
+// fixed size. The section of a call that never had a value is empty.
+
+var errRow = errors.New("aggregate: malformed row of state")
+
+// section returns the bytes of section i of a row, and where its length stands.
+func section(row []byte, fixed, i int) (body []byte, at int) {
+	at = fixed
+	for ; i > 0; i-- {
+		at += 4 + int(binary.LittleEndian.Uint32(row[at:]))
+	}
+	n := int(binary.LittleEndian.Uint32(row[at:]))
+	return row[at+4 : at+4+n : at+4+n], at
+}
+
+// setSection replaces section i of a group's row, in place if the length stays.
+func (a *Aggregate) setSection(ref state.Ref, i int, body []byte) {
+	row := a.groups.Mutable(ref)
+	old, at := section(row, a.fixed, i)
+	if len(old) == len(body) {
+		copy(old, body)
+		return
+	}
+	s := append(a.scratch[:0], row[:at]...)
+	s = binary.LittleEndian.AppendUint32(s, uint32(len(body)))
+	s = append(s, body...)
+	s = append(s, row[at+4+len(old):]...)
+	a.scratch = s
+	a.groups.Set(ref, s)
+}
+
+// sectioned is a call whose state is in a section.
+type sectioned interface {
+	// update changes a section by one value; body is the old one, the new one is appended to dst.
+	update(dst, body []byte, arg *column.Vector, row int, weight int64) ([]byte, error)
+	result(body []byte, dst *column.Vector) error
+}
+
+// numericSum is sum and avg of numeric: counts of values, NaN and infinities, the sum of the finite values, and how many values
+// have which display scale: the result shows the largest of those that are left.
+type numericSum struct {
+	avg bool
+	s   numericState
+}
+
+type numericState struct {
+	n, nan, up, down int64
+	sum              decimal.Decimal
+	scales           []scaleCount
+}
+
+type scaleCount struct {
+	scale int
+	n     int64
+}
+
+func (s *numericState) decode(b []byte) error {
+	*s = numericState{scales: s.scales[:0]}
+	if len(b) == 0 {
+		return nil
+	}
+	for _, p := range []*int64{&s.n, &s.nan, &s.up, &s.down} {
+		x, k := binary.Varint(b)
+		if k <= 0 {
+			return errRow
+		}
+		*p, b = x, b[k:]
+	}
+	d, k, err := decimal.Decode(b)
+	if err != nil {
+		return err
+	}
+	s.sum, b = d, b[k:]
+	for len(b) > 0 {
+		scale, k := binary.Uvarint(b)
+		if k <= 0 {
+			return errRow
+		}
+		n, m := binary.Varint(b[k:])
+		if m <= 0 {
+			return errRow
+		}
+		s.scales = append(s.scales, scaleCount{int(scale), n})
+		b = b[k+m:]
+	}
+	return nil
+}
+
+func (s *numericState) encode(b []byte) []byte {
+	b = binary.AppendVarint(b, s.n)
+	b = binary.AppendVarint(b, s.nan)
+	b = binary.AppendVarint(b, s.up)
+	b = binary.AppendVarint(b, s.down)
+	b = s.sum.AppendBinary(b)
+	for _, c := range s.scales {
+		if c.n != 0 {
+			b = binary.AppendUvarint(b, uint64(c.scale))
+			b = binary.AppendVarint(b, c.n)
+		}
+	}
+	return b
+}
+
+func (c *numericSum) update(dst, body []byte, arg *column.Vector, row int, w int64) ([]byte, error) {
+	s := &c.s
+	if err := s.decode(body); err != nil {
+		return nil, err
+	}
+	x := arg.Dec[row]
+	s.n += w
+	switch {
+	case x.IsNaN():
+		s.nan += w
+	case x.IsInf() && x.Sign() > 0:
+		s.up += w
+	case x.IsInf():
+		s.down += w
+	default:
+		scale := x.Scale()
+		found := false
+		for i := range s.scales {
+			if s.scales[i].scale == scale {
+				s.scales[i].n += w
+				found = true
+			}
+		}
+		if !found {
+			s.scales = append(s.scales, scaleCount{scale, w})
+		}
+		var err error
+		switch w {
+		case 1:
+		case -1:
+			x = x.Neg()
+		default:
+			if x, err = x.Mul(decimal.FromInt64(w)); err != nil {
+				return nil, err
+			}
+		}
+		if s.sum, err = s.sum.Add(x); err != nil {
+			return nil, err
+		}
+	}
+	return s.encode(dst), nil
+}
+
+func (c *numericSum) result(body []byte, dst *column.Vector) error {
+	s := &c.s
+	if err := s.decode(body); err != nil {
+		return err
+	}
+	var d decimal.Decimal
+	switch {
+	case s.n == 0:
+		dst.AppendNull()
+		return nil
+	case s.nan > 0 || s.up > 0 && s.down > 0:
+		d = decimal.NaN
+	case s.up > 0:
+		d = decimal.Inf
+	case s.down > 0:
+		d = decimal.NegInf
+	default:
+		scale := 0
+		for _, x := range s.scales {
+			if x.n > 0 {
+				scale = max(scale, x.scale)
+			}
+		}
+		var err error
+		if d, err = s.sum.Round(scale); err != nil {
+			return err
+		}
+	}
+	if c.avg {
+		var err error
+		if d, err = d.Div(decimal.FromInt64(s.n)); err != nil {
+			return err
+		}
+	}
+	dst.AppendDecimal(d)
+	return nil
+}
+
+// kept is min and max of values that are kept as bytes: a uvarint length, the value's key, then the value as it is shown.
+type kept struct {
+	max bool
+	key []byte
+}
+
+func (k *kept) update(dst, body []byte, arg *column.Vector, row int, _ int64) ([]byte, error) {
+	k.key = rowenc.AppendValueKey(k.key[:0], arg, row)
+	if len(body) > 0 {
+		old, _, err := splitKept(body)
+		if err != nil {
+			return nil, err
+		}
+		if c := bytes.Compare(k.key, old); c == 0 || (c > 0) != k.max {
+			return append(dst, body...), nil
+		}
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(k.key)))
+	dst = append(dst, k.key...)
+	return rowenc.AppendValue(dst, arg, row), nil
+}
+
+func splitKept(body []byte) (key, value []byte, err error) {
+	n, k := binary.Uvarint(body)
+	if k <= 0 || n > uint64(len(body)-k) {
+		return nil, nil, errRow
+	}
+	return body[k : k+int(n)], body[k+int(n):], nil
+}
+
+func (k *kept) result(body []byte, dst *column.Vector) error {
+	if len(body) == 0 {
+		dst.AppendNull()
+		return nil
+	}
+	_, value, err := splitKept(body)
+	if err != nil {
+		return err
+	}
+	_, err = rowenc.DecodeValue(value, dst)
+	return err
+}
+
+// retracted is min and max of values that may leave: an ordered table has each value with its count, and at the end of the epoch
+// the first or last becomes the section.
+type retracted struct {
+	kept
+	table *state.Ordered
+	value []byte
+	epoch []state.Ref
+}
+
+// change adds a weight to a value's count.
+func (r *retracted) change(g state.Ref, arg *column.Vector, row int, w int64) error {
+	r.key = rowenc.AppendValueKey(r.key[:0], arg, row)
+	old, err := r.table.Get(g, r.key)
+	if err != nil {
+		return err
+	}
+	if old == nil {
+		r.value = binary.LittleEndian.AppendUint64(r.value[:0], uint64(w))
+		r.value = rowenc.AppendValue(r.value, arg, row)
+		return r.table.Set(g, r.key, r.value)
+	}
+	n := get(old, 0) + w
+	if n == 0 {
+		return r.table.Delete(g, r.key)
+	}
+	r.value = append(r.value[:0], old...)
+	put(r.value, 0, n)
+	return r.table.Set(g, r.key, r.value)
+}
+
+// extreme appends the section for the value that is first or last now.
+func (r *retracted) extreme(dst []byte, g state.Ref) ([]byte, error) {
+	var key, value []byte
+	var ok bool
+	var err error
+	if r.max {
+		key, value, ok, err = r.table.Last(g)
+	} else {
+		key, value, ok, err = r.table.First(g)
+	}
+	if err != nil || !ok {
+		return dst, err
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(key)))
+	dst = append(dst, key...)
+	return append(dst, value[8:]...), nil
+}
+
+// display keeps the group columns whose keys lose how a value looks (1.00 and 1 are one group, shown as its first row was).
+type display struct {
+	cols  []int // of the input
+	types []column.Type
+}

@@ -1,0 +1,296 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/connector"
+	"github.com/leat-io/leat/internal/expr"
+	"github.com/leat-io/leat/internal/flow/operator"
+)
+
+// readTask is a range of a partition that a worker reads in an epoch.
+type readTask struct {
+	r        *reader
+	in       *readerInstance
+	p        int
+	next, to int64
+	max      int64 // event time maximum of the partition up to next
+}
+
+// readerInstance is a reader on one worker.
+type readerInstance struct {
+	r      *reader
+	opens  int
+	parts  map[int]connector.Partition
+	rows   connector.Rows
+	progs  []*expr.Program // by column, nil where the connector makes it
+	in     column.Batch    // the chunk as decoded and generated
+	keep   column.Batch    // the same without its dead letters
+	alive  []int32
+	errs   expr.RowErrors
+	reason []string // of rows that are dead, by row
+	nulls  []*column.Vector
+	meta   [3]*column.Vector
+	counts operator.Counts
+}
+
+// open makes in ready for the columns that r wants now.
+func (w *worker) openReader(r *reader) (*readerInstance, error) {
+	in := w.reads[r.id]
+	if in != nil && in.opens == r.opens {
+		return in, nil
+	}
+	if in != nil {
+		in.close()
+	}
+	in = &readerInstance{r: r, opens: r.opens, parts: map[int]connector.Partition{}}
+	types := r.spec.types()
+	in.progs = make([]*expr.Program, len(r.spec.Columns))
+	in.nulls = make([]*column.Vector, len(types))
+	for i, c := range r.spec.Columns {
+		if c.Expr == nil || !r.need[i] {
+			continue
+		}
+		p, err := expr.Compile(c.Expr, types)
+		if err != nil {
+			return nil, fmt.Errorf("generated column %s of source %s: %w", c.Name, r.spec.Name, err)
+		}
+		in.progs[i] = p
+	}
+	in.in.Cols = make([]*column.Vector, len(types))
+	in.keep.Cols = make([]*column.Vector, len(types))
+	for i := range in.meta {
+		in.meta[i] = column.NewVector(types[len(r.spec.Columns)+i], 0)
+	}
+	w.reads[r.id] = in
+	return in, nil
+}
+
+func (in *readerInstance) close() {
+	for _, p := range in.parts {
+		p.Close()
+	}
+	in.parts = nil
+}
+
+// readSome reads one chunk of the partition that is furthest behind in event time and pushes it to the scans.
+func (w *worker) readSome() bool {
+	if len(w.tasks) == 0 {
+		return false
+	}
+	low := 0
+	for i := range w.tasks {
+		if w.tasks[i].max < w.tasks[low].max {
+			low = i
+		}
+	}
+	t := &w.tasks[low]
+	if err := w.readChunk(t); err != nil {
+		err = fmt.Errorf("source %s, partition %d at offset %d: %w", t.r.spec.Name, t.p, t.next, err)
+		for _, j := range t.r.jobs {
+			j.fail(nil, err)
+		}
+		t.next = t.to
+	}
+	if t.next >= t.to {
+		w.ended = append(w.ended, partitionTime{t.r.id, t.p, t.max})
+		w.tasks = slices.Delete(w.tasks, low, low+1)
+	}
+	return true
+}
+
+func (w *worker) readChunk(t *readTask) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	in := t.in
+	part := in.parts[t.p]
+	if part == nil {
+		if part, err = t.r.spec.Source.Open(t.p, t.r.decode); err != nil {
+			return err
+		}
+		in.parts[t.p] = part
+	}
+	next, err := part.Read(t.next, t.to, w.isl.o.BatchRows, &in.rows)
+	if err != nil {
+		return err
+	}
+	if next <= t.next {
+		return fmt.Errorf("the connector made no progress")
+	}
+	t.next = next
+	for _, b := range in.rows.Bad {
+		in.counts.Dead++
+		w.letter(t.r, t.p, b.Offset, b.Reason, b.Data)
+	}
+	if in.rows.Len == 0 {
+		return nil
+	}
+	b := in.decode(w, t)
+	if b.Len == 0 {
+		return nil
+	}
+	in.counts.In += int64(b.Len)
+	for _, e := range t.r.node.outs {
+		w.deliver(e, b, true)
+	}
+	return nil
+}
+
+func (w *worker) letter(r *reader, p int, offset int64, reason string, data []byte) {
+	w.dead = append(w.dead, DeadLetter{
+		Relation: r.spec.Relation, Source: r.spec.Name, Partition: int32(p), Offset: offset, Reason: reason, Data: slices.Clone(data),
+	})
+}
+
+// decode makes the source's columns of the rows just read, decides what is a dead letter, and gives every row its watermark.
+func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
+	r, spec, n := in.r, in.r.spec, in.rows.Len
+	b := &in.in
+	b.Len, b.Weights = n, nil
+	for i := range b.Cols {
+		b.Cols[i] = nil
+	}
+	for i, c := range r.decode {
+		b.Cols[c] = in.rows.Cols[i]
+	}
+	in.errs.Reset()
+	if cap(in.reason) < n {
+		in.reason = make([]string, n)
+	}
+	in.reason = in.reason[:n]
+	clear(in.reason)
+	bad := 0
+	kill := func(row int, reason string) {
+		if in.reason[row] == "" {
+			in.reason[row] = reason
+			bad++
+		}
+	}
+	w.ctx.Errors = &in.errs
+	for i, p := range in.progs {
+		if p == nil {
+			continue
+		}
+		before := in.errs.Len()
+		v, err := p.Eval(&w.ctx, b)
+		if err != nil {
+			for row := range n {
+				kill(row, "generated column "+spec.Columns[i].Name+": "+err.Error())
+			}
+			break
+		}
+		b.Cols[i] = v
+		for k := before; k < in.errs.Len(); k++ {
+			kill(int(in.errs.Rows[k]), "generated column "+spec.Columns[i].Name+": "+in.errs.Errs[k].Error())
+		}
+	}
+	for i, c := range spec.Columns {
+		if c.NotNull && b.Cols[i] != nil && b.Cols[i].HasNulls() {
+			for row := range n {
+				if b.Cols[i].IsNull(row) {
+					kill(row, "column "+c.Name+" is null")
+				}
+			}
+		}
+	}
+	in.meta[2].Resize(in.meta[2].Type, n)
+	if e := spec.EventTime; e >= 0 && b.Cols[e] != nil {
+		bad += in.watermarks(t, b.Cols[e])
+	} else {
+		for i := range in.meta[2].I64 {
+			in.meta[2].I64[i] = NoTime
+		}
+	}
+	in.meta[0].Resize(in.meta[0].Type, n)
+	for i := range in.meta[0].I32 {
+		in.meta[0].I32[i] = int32(t.p)
+	}
+	in.meta[1].Resize(in.meta[1].Type, n)
+	copy(in.meta[1].I64, in.rows.Offsets)
+	for i := range in.meta {
+		b.Cols[len(spec.Columns)+i] = in.meta[i]
+	}
+	if bad == 0 {
+		return b
+	}
+	in.alive = in.alive[:0]
+	for row, why := range in.reason {
+		if why == "" {
+			in.alive = append(in.alive, int32(row))
+			continue
+		}
+		in.counts.Dead++
+		var data []byte
+		if in.rows.Raw != nil {
+			data = in.rows.Raw(row)
+		}
+		w.letter(r, t.p, in.rows.Offsets[row], why, data)
+	}
+	for i, c := range b.Cols {
+		if c == nil {
+			continue
+		}
+		if in.keep.Cols[i] == nil {
+			in.keep.Cols[i] = &column.Vector{}
+		}
+		in.keep.Cols[i].Gather(c, in.alive)
+	}
+	for i, c := range b.Cols {
+		if c == nil {
+			in.keep.Cols[i] = nil
+		}
+	}
+	in.keep.Len = len(in.alive)
+	return &in.keep
+}
+
+// watermarks runs the partition's maximum event time over the rows, in order, and writes each row's watermark. A row that
+// has no event time, or one too far ahead of its append, does not move it and is a dead letter; it returns how many.
+func (in *readerInstance) watermarks(t *readTask, times *column.Vector) (bad int) {
+	spec := in.r.spec
+	ahead := spec.MaxAhead
+	if ahead == 0 {
+		ahead = DefaultMaxAhead
+	}
+	top, delay, out := t.max, spec.Delay, in.meta[2].I64
+	appended := in.rows.Appended
+	if times.Valid == nil && len(appended) == 0 && len(in.errs.Rows) == 0 {
+		for i, x := range times.I64[:len(out)] {
+			if x > top {
+				top = x
+			}
+			out[i] = minus(top, delay)
+		}
+		if top != EndOfTime {
+			t.max = top
+			return 0
+		}
+		top = t.max
+	}
+	for i := range out {
+		if in.reason[i] == "" {
+			switch x := times.I64[i]; {
+			case times.IsNull(i):
+				in.reason[i] = "no event time: column " + spec.Columns[spec.EventTime].Name + " is null"
+				bad++
+			case x == EndOfTime:
+				in.reason[i] = "event time is infinite"
+				bad++
+			case ahead > 0 && i < len(appended) && x > appended[i] && x-appended[i] > ahead:
+				in.reason[i] = "event time is too far ahead of the time at which the record was appended"
+				in.counts.FarFuture++
+				bad++
+			case x > top:
+				top = x
+			}
+		}
+		out[i] = minus(top, delay)
+	}
+	t.max = top
+	return bad
+}
