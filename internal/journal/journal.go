@@ -248,7 +248,7 @@ func (j *Journal) Wait(ctx context.Context, lsn LSN) error {
 	if j.Durable() >= lsn {
 		return nil
 	}
-	x := j.waiters.add(lsn, func() bool { return j.Durable() >= lsn || j.failure.Load() != nil })
+	x := j.waiters.add(j, lsn)
 	if x != nil {
 		if err := j.waiters.wait(ctx, x); err != nil {
 			return err

@@ -19,11 +19,11 @@ type waiter struct {
 
 var waiterPool = sync.Pool{New: func() any { return &waiter{ready: make(chan struct{}, 1)} }}
 
-// add returns a waiter that is woken when durable reaches lsn, or nil if done says it has.
-func (w *waiters) add(lsn LSN, done func() bool) *waiter {
+// add returns a waiter that is woken when lsn is durable or the journal fails, or nil if that is so already.
+func (w *waiters) add(j *Journal, lsn LSN) *waiter {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if done() {
+	if j.Durable() >= lsn || j.failure.Load() != nil {
 		return nil
 	}
 	x := waiterPool.Get().(*waiter)

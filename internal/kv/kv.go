@@ -1,0 +1,142 @@
+// Package kv owns the node's one Pebble database: metadata, rows of tables and views, operator state.
+//
+// Pebble's own write-ahead log is off; the journal is the log. So a crash leaves a prefix of the batches that were committed, and
+// what is missing comes again when the journal is replayed. How far each kind of entry had come stands in the database
+// itself: a mark is written in the batch of the data that it speaks of.
+//
+// What always holds:
+//   - After a crash the database is exactly the first n batches, for some n; the marks are those of that n.
+//   - Everything committed before a Flush that returned is in it.
+//   - Keys order by table, then group prefix, then suffix, each as bytes.
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+
+	"github.com/leat-io/leat/internal/journal"
+	"github.com/leat-io/leat/internal/vfs"
+)
+
+// MetaTable is the table of metadata; the tables of relations come after it, up to MaxTable.
+const (
+	MetaTable uint32 = 0
+	MaxTable  uint32 = 0xfffffffe
+	// systemTable holds the marks.
+	systemTable uint32 = 0xffffffff
+)
+
+// Options of the database.
+type Options struct {
+	FS            vfs.FS
+	Dir           string
+	CacheBytes    int64 // 0: 64 MiB
+	MemTableBytes int64 // 0: 16 MiB
+	Logger        *slog.Logger
+	// Fatal is called when Pebble cannot go on (a disk that fails); nil ends the process.
+	Fatal func(msg string)
+}
+
+// DB is the node's one database.
+type DB struct {
+	db    *pebble.DB
+	marks [journal.KindState + 1]atomic.Uint64
+
+	metaMu sync.Mutex // one ApplyMeta at a time
+	meta   metaProgress
+}
+
+// Open opens or creates the database in o.Dir.
+func Open(o Options) (*DB, error) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = 64 << 20
+	}
+	if o.MemTableBytes <= 0 {
+		o.MemTableBytes = 16 << 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := vfs.MkdirAll(o.FS, o.Dir); err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	cache := pebble.NewCache(o.CacheBytes)
+	defer cache.Unref() // the database holds its own reference
+	po := &pebble.Options{
+		FS:                          o.FS,
+		Cache:                       cache,
+		Comparer:                    comparer,
+		DisableWAL:                  true,
+		FormatMajorVersion:          pebble.FormatNewest,
+		MemTableSize:                uint64(o.MemTableBytes),
+		MemTableStopWritesThreshold: 4,
+		L0CompactionThreshold:       2,
+		L0StopWritesThreshold:       1000,
+		LBaseMaxBytes:               64 << 20,
+		MaxOpenFiles:                1000,
+		BytesPerSync:                1 << 20,
+		Logger:                      logger{o.Logger, o.Fatal},
+	}
+	for i := range po.Levels {
+		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		po.Levels[i].FilterType = pebble.TableFilter
+		po.Levels[i].BlockSize = 16 << 10
+		po.Levels[i].IndexBlockSize = 64 << 10
+	}
+	db, err := pebble.Open(o.Dir, po)
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", o.Dir, err)
+	}
+	d := &DB{db: db}
+	if err := d.loadMarks(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return d, nil
+}
+
+// Get returns a copy of the value.
+func (d *DB) Get(table uint32, prefix, suffix []byte) (value []byte, ok bool, err error) {
+	return appendGet(nil, d.db, table, prefix, suffix)
+}
+
+// Flush makes everything committed so far durable.
+func (d *DB) Flush() error { return d.db.Flush() }
+
+// Metrics returns Pebble's.
+func (d *DB) Metrics() *pebble.Metrics { return d.db.Metrics() }
+
+// Close flushes and closes the database; all snapshots and iterators must have been given back.
+func (d *DB) Close() error { return errors.Join(d.db.Flush(), d.db.Close()) }
+
+type logger struct {
+	l     *slog.Logger
+	fatal func(string)
+}
+
+func (l logger) Infof(format string, args ...any) {
+	l.l.Debug("pebble", "message", fmt.Sprintf(format, args...))
+}
+
+func (l logger) Errorf(format string, args ...any) {
+	l.l.Error("pebble", "message", fmt.Sprintf(format, args...))
+}
+
+// Fatalf must not return: Pebble goes on as if it had not failed.
+func (l logger) Fatalf(format string, args ...any) {
+	msg := fmt.Sprintf(format, args...)
+	l.l.Error("the database cannot go on", "message", msg)
+	if l.fatal != nil {
+		l.fatal(msg)
+	}
+	os.Exit(1)
+}
