@@ -253,7 +253,7 @@ func (d *Decoder) corrupt(what string) {
 
 // resetList empties a list, and lets go of a large one's memory.
 func resetList[T any](s []T) []T {
-	if cap(s) > 1<<16 {
+	if cap(s) > 1<<18 {
 		return nil
 	}
 	return s[:0]

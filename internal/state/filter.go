@@ -1,7 +1,7 @@
 package state
 
 // A filter remembers keys that left memory and may be in kv, with about 10 bits a key: what it does not have is not in kv. It
-// is a chain of blocked Bloom filters (a key sets 6 bits in one line of 64 bytes), each twice as large as the one before.
+// is a chain of blocked Bloom filters (a key sets 6 bits in one line of 64 bytes), each larger than the one before.
 // Keys are never taken out; the filter goes with its table or window.
 type filter struct {
 	layers []layer
@@ -15,7 +15,10 @@ type layer struct {
 	cap   int
 }
 
-const lineWords = 8
+const (
+	lineWords = 8
+	bigLayer  = 10 // 512 KiB: from here on layers grow by two, below by four
+)
 
 func (l *layer) line(hash uint64) []uint64 {
 	lines := uint64(len(l.words) / lineWords)
@@ -41,7 +44,7 @@ func (l *layer) has(hash uint64) bool {
 }
 
 func (f *filter) has(hash uint64) bool {
-	for i := range f.layers {
+	for i := len(f.layers) - 1; i >= 0; i-- { // the last one has most of the keys
 		if f.layers[i].has(hash) {
 			return true
 		}
@@ -58,7 +61,10 @@ func (f *filter) add(p *pool, hash uint64) {
 	n := len(f.layers)
 	if n == 0 || f.layers[n-1].n >= f.layers[n-1].cap {
 		order := uint8(0)
-		if n > 0 {
+		switch {
+		case n > 0 && f.layers[n-1].order < bigLayer:
+			order = f.layers[n-1].order + 2
+		case n > 0:
 			order = f.layers[n-1].order + 1
 		}
 		l := layer{addr: p.alloc(order), order: order, cap: orderBytes(order) * 8 / 10}

@@ -1,6 +1,9 @@
 package state
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // An index finds blocks by the hash of their key: open addressing with linear probing. A slot is a tag (the upper 32 bits of
 // the hash, whose upper bits again are the slot's home) and the block's address; 0 is empty. Removing shifts back what
@@ -34,6 +37,31 @@ func (x *index) find(p *pool, hash uint64, key []byte, header int) uint32 {
 			return uint32(s)
 		}
 	}
+}
+
+// warmFrom is the number of rows from which it pays to ask memory for all slots and rows of a batch before the first is looked at:
+// the processor then waits for many of them at once.
+const warmFrom = 8 << 10
+
+// warm touches the first slots of the hashes, and the rows that these name.
+func (tb *table) warm(w *part) {
+	x := &w.index
+	if x.n < warmFrom {
+		return
+	}
+	slots := x.slots
+	mask := len(slots) - 1
+	tb.slots = slices.Grow(tb.slots[:0], len(tb.hashes))[:len(tb.hashes)]
+	for i, hash := range tb.hashes {
+		tb.slots[i] = slots[x.home(uint32(hash>>32))&mask]
+	}
+	sum := uint64(0)
+	for i, s := range tb.slots {
+		if s>>32 == tb.hashes[i]>>32 {
+			sum += uint64(*tb.pool.link(uint32(s)))
+		}
+	}
+	tb.warmed = sum // so that the loads are not left out
 }
 
 // insert adds a block that is not there.

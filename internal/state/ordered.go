@@ -56,6 +56,9 @@ func (o *Ordered) Probe(prefixes *Keys, groups []Ref) error {
 	for i := range o.hashes {
 		o.hashes[i] = xxh3.Hash(prefixes.At(i))
 	}
+	if o.last != nil { // the usual case in a windowed table, too: all of one window
+		o.warm(o.last)
+	}
 	o.missing = o.missing[:0]
 	w := o.last
 	for i, hash := range o.hashes {
@@ -116,7 +119,13 @@ func (o *Ordered) load(prefixes *Keys, groups []Ref) error {
 		groups[i] = Ref(addr)
 		g := o.pool.group(addr)
 		size := 0
-		for it.SeekGroup(prefix, nil); it.Next(); {
+		// Where the table's own filter says that kv has the group, those of kv would only cost.
+		if w.known {
+			it.SeekGE(prefix, nil)
+		} else {
+			it.SeekGroup(prefix, nil)
+		}
+		for it.Next() && (!w.known || bytes.Equal(it.Prefix(), prefix)) {
 			size += len(it.Suffix()) + len(it.Value())
 			if size > o.big {
 				o.makePartial(w, g)

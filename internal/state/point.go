@@ -48,6 +48,9 @@ func (p *Point) Probe(keys *Keys, refs []Ref) error {
 	for i := range p.hashes {
 		p.hashes[i] = xxh3.Hash(keys.At(i))
 	}
+	if p.last != nil { // the usual case in a windowed table, too: all of one window
+		p.warm(p.last)
+	}
 	p.missing = p.missing[:0]
 	pool := p.pool
 	w := p.last
@@ -97,8 +100,13 @@ func (p *Point) load(keys *Keys, refs []Ref) error {
 			_ = it.Close()
 			return err
 		}
-		it.SeekGroup(key, nil)
-		if it.Next() {
+		// Where the table's own filter says that kv has the row, those of kv would only cost.
+		if w.known {
+			it.SeekGE(key, nil)
+		} else {
+			it.SeekGroup(key, nil)
+		}
+		if it.Next() && (!w.known || bytes.Equal(it.Prefix(), key)) {
 			value := it.Value()
 			addr, r := p.pool.newRow(&w.arena, key, len(value))
 			p.pool.store(&w.arena, addr, r, value)

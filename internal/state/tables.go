@@ -255,6 +255,21 @@ func (t *Tables) Evict() (over int64) {
 	t.nextGeneration()
 	t.learnApplied()
 	target := t.limit - t.limit/8
+	for range 3 {
+		t.evictTo(target)
+		if t.over() > 0 {
+			t.compact()
+		}
+		if t.over() <= 0 {
+			return 0
+		}
+		target -= t.over() + t.limit/16 // the slack of the arenas is more than that eighth
+	}
+	return t.over()
+}
+
+// evictTo evicts until what is live is below the target, as far as it can.
+func (t *Tables) evictTo(target int64) {
 	// Two rounds over all rows: the first takes the mark of use away, the second takes the row.
 	const steps = 8
 	for i := 0; i < 2*steps && t.live() > target; i++ {
@@ -269,10 +284,6 @@ func (t *Tables) Evict() (over int64) {
 			e.sort.evict(most/steps + minSlots)
 		}
 	}
-	if t.over() > 0 {
-		t.compact()
-	}
-	return max(t.over(), 0)
 }
 
 // compact rebuilds the arenas of which much is free, the emptiest first, until memory is below the limit.
@@ -285,7 +296,7 @@ func (t *Tables) compact() {
 	var all []loose
 	for _, e := range t.list {
 		for _, w := range e.parts {
-			if free := w.arena.held - w.arena.live; free > w.arena.held/4 && free >= 4<<10 {
+			if free := w.arena.held - w.arena.live; free > w.arena.held/16 && free >= 4<<10 {
 				all = append(all, loose{e, w, free})
 			}
 		}

@@ -61,6 +61,8 @@ type table struct {
 	sweepAt int   // number of absent rows at which they are swept
 
 	hashes  []uint64
+	slots   []uint64 // of hashes, while they are warmed
+	warmed  uint64
 	missing []int32
 	oneOff  [2]uint32
 	oneRef  [1]Ref
