@@ -71,7 +71,13 @@ func (i *Island) partitioned(j *job, in, n *node, port int) *node {
 	exact := false
 	switch n.plan.Kind {
 	case plan.KindAggregate:
-		keys = n.plan.Aggregate.Groups
+		a := n.plan.Aggregate
+		for i, g := range a.Groups {
+			// The panes of one window must meet: their bounds cannot tell the worker.
+			if a.Hop == nil || i != a.WindowStart && i != a.WindowEnd {
+				keys = append(keys, g)
+			}
+		}
 	case plan.KindMaterialize:
 		keys = n.plan.Key
 	case plan.KindUpsert:
