@@ -502,7 +502,7 @@ func (m *moment) date(s []byte, i, j int) (int, fault) {
 
 // number reads a number that stands alone, with a fraction (a point and digits) or nil.
 func (m *moment) number(s, frac []byte) fault {
-	if len(s) > 9 {
+	if len(s) > 11 {
 		return badField
 	}
 	if m.timeNext || !m.hasTime && (m.hasAllDate() || m.onlyTime) && (len(s) == 6 || len(s) == 4) {
@@ -541,15 +541,10 @@ func (m *moment) number(s, frac []byte) fault {
 	}
 	none := !m.hasYear && !m.hasMonth && !m.hasDay && !m.julian
 	switch {
-	case none && len(s) == 7:
-		return badField
-	case none && len(s) == 8:
-		m.year, m.month, m.day = atoi(s[:4]), atoi(s[4:6]), atoi(s[6:])
-		m.hasYear, m.hasMonth, m.hasDay = true, true, true
-		return fine
-	case none && len(s) == 6:
-		m.year, m.month, m.day = atoi(s[:2]), atoi(s[2:4]), atoi(s[4:])
-		m.hasYear, m.hasMonth, m.hasDay, m.yearTwo = true, true, true, true
+	case none && len(s) >= 6: // year, month and day run together
+		y := len(s) - 4
+		m.year, m.month, m.day = atoi(s[:y]), atoi(s[y:y+2]), atoi(s[y+2:])
+		m.hasYear, m.hasMonth, m.hasDay, m.yearTwo = true, true, true, y == 2
 		return fine
 	}
 	return m.dateNumber(s)

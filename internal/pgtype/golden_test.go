@@ -2,6 +2,7 @@ package pgtype_test
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/hex"
 	"os"
 	"regexp"
@@ -75,7 +76,7 @@ var knownDifferences = map[string]bool{
 // TestTextEqualsPostgres reads each input as PostgreSQL 15 did and writes it again: the text, or SQLSTATE and message, must be the same.
 func TestTextEqualsPostgres(t *testing.T) {
 	t.Parallel()
-	for _, row := range golden(t, "text.golden") {
+	for _, row := range append(golden(t, "text.golden"), golden(t, "random.golden")...) {
 		zoneName, typ, in, want := row[0], row[1], row[2], row[3]
 		zone, err := time.LoadLocation(zoneName)
 		if err != nil {
@@ -139,6 +140,24 @@ func TestBinaryEqualsPostgres(t *testing.T) {
 		a, b := string(pgtype.AppendText(nil, v, 0, nil)), string(pgtype.AppendText(nil, back, 0, nil))
 		if a != b {
 			t.Errorf("%s %q: %q comes back as %q", typ, in, a, b)
+		}
+	}
+}
+
+// TestOrderEqualsPostgres compares the order of jsonb values and of arrays, and that of their keys.
+func TestOrderEqualsPostgres(t *testing.T) {
+	t.Parallel()
+	for name, typ := range map[string]column.Type{"jsonb_order.golden": column.TJSONB, "array_order.golden": column.TTextArray} {
+		for _, row := range golden(t, name) {
+			v := column.NewVector(typ, 2)
+			for _, s := range row[:2] {
+				if err := pgtype.ParseText(v, []byte(s), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := strconv.Itoa(cmp.Compare(v.Compare(0, v, 1), 0)); got != row[2] {
+				t.Errorf("%s and %s compare %s, want %s", row[0], row[1], got, row[2])
+			}
 		}
 	}
 }

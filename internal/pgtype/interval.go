@@ -2,6 +2,7 @@ package pgtype
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/pgerr"
@@ -20,11 +21,15 @@ const (
 	fieldMinute
 	fieldHour
 	fieldMonth
+	fieldMilli
+	fieldMicro
+
+	fieldSeconds = fieldSecond | fieldMilli | fieldMicro // what seconds with a fraction set
 )
 
 var units = func() map[string]unit {
 	m := make(map[string]unit)
-	next := uint16(fieldMonth << 1)
+	next := uint16(fieldMicro << 1)
 	add := func(u unit, names ...string) {
 		if u.field == 0 {
 			u.field = next
@@ -34,8 +39,8 @@ var units = func() map[string]unit {
 			m[n] = u
 		}
 	}
-	add(unit{micros: 1}, "us", "usec", "usecs", "usecond", "useconds", "microsecon", "microsecond", "microseconds")
-	add(unit{micros: 1000}, "ms", "msec", "msecs", "msecond", "mseconds", "millisecon", "millisecond", "milliseconds")
+	add(unit{micros: 1, field: fieldMicro}, "us", "usec", "usecs", "usecond", "useconds", "microsecon", "microsecond", "microseconds")
+	add(unit{micros: 1000, field: fieldMilli}, "ms", "msec", "msecs", "msecond", "mseconds", "millisecon", "millisecond", "milliseconds")
 	add(unit{micros: microsPerSecond, field: fieldSecond}, "s", "sec", "secs", "second", "seconds")
 	add(unit{micros: microsPerMinute, field: fieldMinute}, "m", "min", "mins", "minute", "minutes")
 	add(unit{micros: microsPerHour, field: fieldHour}, "h", "hr", "hrs", "hour", "hours")
@@ -199,7 +204,11 @@ func (s *spanSum) verbose(t []byte) fault {
 	}
 	flush := func(u unit) {
 		s.add(pending.n, pending.frac, u)
-		see(u.field)
+		if u.field == fieldSecond && pending.frac != 0 {
+			see(fieldSeconds)
+		} else {
+			see(u.field)
+		}
 		pending = nil
 		parts++
 	}
@@ -232,7 +241,7 @@ func (s *spanSum) verbose(t []byte) fault {
 				for j < len(t) && (isDigit(t[j]) || t[j] == ':' || t[j] == '.') {
 					j++
 				}
-				see(fieldHour | fieldMinute | fieldSecond)
+				see(fieldHour | fieldMinute | fieldSeconds)
 				h, m, sec, frac, f := splitClock(t[i:j])
 				if f != fine {
 					return f
@@ -336,6 +345,16 @@ func (s *spanSum) iso(t []byte) fault {
 		}
 		if end == len(t) || t[end] == '-' || t[end] == ':' || t[end] == 'T' && !inTime {
 			return s.isoAlternative(t, start, inTime)
+		}
+		if a.frac != 0 { // here PostgreSQL takes the fraction from a double
+			x, err := strconv.ParseFloat(str(t[i:end]), 64)
+			if err != nil {
+				return badFormat
+			}
+			a.frac = x - math.Trunc(x)
+			if neg {
+				a.frac = -a.frac
+			}
 		}
 		var u unit
 		switch c := t[end]; {

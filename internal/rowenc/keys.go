@@ -70,29 +70,96 @@ func AppendKeys(dst *Keys, b *column.Batch, cols []int) {
 		dst.at = make([]uint32, max(n, column.MaxRows))
 	}
 	at := dst.at[:n]
+	base := len(dst.Data)
+	if text == 0 {
+		dst.extend(n, base+n*fixed)
+		off := dst.Off[len(dst.Off)-n:]
+		end := uint32(base)
+		for i := range off {
+			end += uint32(fixed)
+			off[i] = end
+		}
+		for _, c := range cols {
+			putFixed(dst.Data, base, fixed, at, b.Cols[c])
+			base += 1 + fixedKeyWidth(b.Cols[c].Type.Kind)
+		}
+		return
+	}
 	for i := range at {
 		at[i] = uint32(fixed)
 	}
 	for _, c := range cols {
-		if k := b.Cols[c].Type.Kind; text > 0 && k.Varlen() {
+		if b.Cols[c].Type.Kind.Varlen() {
 			addTextSizes(at, b.Cols[c])
 		}
 	}
-	end := uint32(len(dst.Data))
+	end := uint32(base)
+	dst.extend(n, 0)
+	off := dst.Off[len(dst.Off)-n:]
 	for i, size := range at {
 		at[i] = end
 		end += size
-		dst.Off = append(dst.Off, end)
+		off[i] = end
 	}
-	if need := int(end); need > cap(dst.Data) {
-		d := make([]byte, len(dst.Data), max(need, 2*cap(dst.Data), 1024))
-		copy(d, dst.Data)
-		dst.Data = d
-	}
-	dst.Data = dst.Data[:end]
+	dst.extend(0, int(end))
 	for _, c := range cols {
 		putColumn(dst.Data, at, b.Cols[c])
 	}
+}
+
+// extend makes room for n more offsets, and for data up to end.
+func (k *Keys) extend(n, end int) {
+	if need := len(k.Off) + n; need > cap(k.Off) {
+		o := make([]uint32, len(k.Off), max(need, 2*cap(k.Off), column.MaxRows+1))
+		copy(o, k.Off)
+		k.Off = o
+	}
+	k.Off = k.Off[:len(k.Off)+n]
+	if end > cap(k.Data) {
+		d := make([]byte, len(k.Data), max(end, 2*cap(k.Data), 1024))
+		copy(d, k.Data)
+		k.Data = d
+	}
+	k.Data = k.Data[:max(end, len(k.Data))]
+}
+
+// putFixed writes a column of a fixed width; the first row's value goes to data[from:], the next ones' every stride bytes.
+func putFixed(data []byte, from, stride int, at []uint32, v *column.Vector) {
+	if len(at) == 0 {
+		return
+	}
+	if v.Valid == nil {
+		switch v.Type.Kind {
+		case column.Int64, column.Time, column.Timestamp, column.Timestamptz:
+			vals := v.I64[:len(at)]
+			d := data[from:]
+			for i, x := range vals {
+				if i > 0 {
+					d = d[stride:]
+				}
+				_ = d[8]
+				d[0] = tagValue
+				binary.BigEndian.PutUint64(d[1:9], uint64(x)^1<<63)
+			}
+			return
+		case column.Int32, column.Date:
+			vals := v.I32[:len(at)]
+			d := data[from:]
+			for i, x := range vals {
+				if i > 0 {
+					d = d[stride:]
+				}
+				_ = d[4]
+				d[0] = tagValue
+				binary.BigEndian.PutUint32(d[1:5], uint32(x)^1<<31)
+			}
+			return
+		}
+	}
+	for i := range at {
+		at[i] = uint32(from + i*stride)
+	}
+	putColumn(data, at, v)
 }
 
 // addTextSizes adds the size of each row's key of a text column.

@@ -267,6 +267,7 @@ func BenchmarkAppendKeys(b *testing.B) {
 	}{
 		{"bigint", benchBatch(column.TInt64)},
 		{"bigint,timestamp", benchBatch(column.TInt64, column.TTimestamp)},
+		{"integer,bigint,double", benchBatch(column.TInt32, column.TInt64, column.TFloat64)},
 		{"text", benchBatch(column.TText)},
 		{"bigint,text", benchBatch(column.TInt64, column.TText)},
 		{"numeric", benchBatch(column.TNumeric)},
