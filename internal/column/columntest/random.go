@@ -87,7 +87,7 @@ func AppendRandom(r *rand.Rand, v *column.Vector, few bool) {
 	case column.Bytea:
 		v.AppendBytes(Bytes(r, few))
 	case column.Date:
-		v.AppendInt32(int32(Int(r, few) % 3_000_000))
+		v.AppendInt32(int32(Int(r, few) % 1_500_000))
 	case column.Time:
 		v.AppendInt64(abs(Int(r, few)) % 86_400_000_001)
 	case column.Timestamp, column.Timestamptz:
