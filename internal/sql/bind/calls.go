@@ -3,6 +3,7 @@ package bind
 import (
 	"strings"
 
+	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/pgerr"
 	"github.com/leat-io/leat/internal/sql/ast"
@@ -30,6 +31,11 @@ var (
 	laterSetFunctions    = words("unnest generate_series regexp_matches regexp_split_to_table string_to_table jsonb_array_elements jsonb_array_elements_text " +
 		"jsonb_each jsonb_each_text jsonb_object_keys json_array_elements generate_subscripts")
 )
+
+// clockCasts are the names of what is now() as another type.
+var clockCasts = map[string]column.Type{
+	"current_timestamp": column.TTimestamptz, "current_date": column.TDate, "localtimestamp": column.TTimestamp, "localtime": column.TTime,
+}
 
 func words(list string) map[string]bool {
 	m := map[string]bool{}
@@ -82,13 +88,15 @@ func (b *binder) call(p place, e *ast.FuncCall) (*expr.Node, error) {
 			return v, nil
 		}
 	}
-	if e.Syntax == ast.BareCall {
-		switch name {
-		case "current_timestamp", "localtimestamp", "current_time", "localtime":
-			if len(args) > 0 {
-				return nil, b.unsupported(e, strings.ToUpper(name)+" with a precision")
-			}
+	if t, ok := clockCasts[name]; ok && e.Syntax == ast.BareCall {
+		if len(args) > 0 {
+			return nil, b.unsupported(e, strings.ToUpper(name)+" with a precision")
 		}
+		now, err := expr.Resolve("now", nil, b.pos(e))
+		if err != nil {
+			return nil, err
+		}
+		return expr.CastTo(now, t, expr.Explicit)
 	}
 	return expr.Resolve(name, args, b.pos(e))
 }

@@ -309,17 +309,42 @@ func (b *binder) watermark(r *catalog.Relation, marks []ast.Watermark) error {
 	if k := r.Columns[i].Type.Kind; k != column.Timestamp && k != column.Timestamptz {
 		return b.errorf(m.Column, pgerr.DatatypeMismatch, "the watermark column must be of type timestamp or timestamptz, not %s", expr.TypeName(r.Columns[i].Type))
 	}
-	n, err := b.expr(place{scope: b.rowScope(r, nil), clause: "WATERMARK"}, m.Expr)
+	delay, ok, err := b.watermarkDelay(r, m, i)
 	if err != nil {
 		return err
 	}
-	c, off, _, ok := timeTerm(n)
-	if !ok || c != i || off > 0 {
+	if !ok {
 		return b.unsupported(m.Expr, "a watermark other than the column itself less a constant interval").
 			WithHint("Write WATERMARK FOR %s AS %s - INTERVAL '5 seconds'.", m.Column.Name, m.Column.Name)
 	}
-	r.Watermark = &catalog.Watermark{Column: i, Delay: -off}
+	r.Watermark = &catalog.Watermark{Column: i, Delay: delay}
 	return nil
+}
+
+// watermarkDelay is how far a watermark expression stays behind its column: c, or c - INTERVAL '...'.
+func (b *binder) watermarkDelay(r *catalog.Relation, m ast.Watermark, column int) (int64, bool, error) {
+	p := place{scope: b.rowScope(r, nil), clause: "WATERMARK"}
+	var late ast.Expr
+	at := m.Expr
+	if e, ok := m.Expr.(*ast.Binary); ok && e.Op.Name == "-" {
+		at, late = e.L, e.R
+	}
+	ref, ok := at.(*ast.ColumnRef)
+	if !ok {
+		return 0, false, nil
+	}
+	c, err := b.lookup(p.scope, ref)
+	if err != nil || c.index != column || late == nil {
+		return 0, err == nil && c.index == column, err
+	}
+	delay, err := b.windowInterval(late, "delay of a watermark")
+	if err != nil {
+		return 0, false, err
+	}
+	if delay < 0 {
+		return 0, false, b.errorf(late, pgerr.InvalidParameterValue, "the delay of a watermark must not be negative")
+	}
+	return delay, true, nil
 }
 
 // nexmarkSchemas are the columns of the benchmark's events.

@@ -234,9 +234,9 @@ func (b *binder) view(r *catalog.Relation, e *ast.Table) (*tree, error) {
 func (b *binder) windowTable(e *ast.WindowTable) (*scope, error) {
 	switch e.Kind {
 	case ast.Session:
-		return nil, b.unsupported(e, "SESSION windows")
+		return nil, b.unsupported(e, "a SESSION window")
 	case ast.Cumulate:
-		return nil, b.unsupported(e, "CUMULATE windows")
+		return nil, b.unsupported(e, "a CUMULATE window")
 	}
 	if len(e.PartitionBy) > 0 {
 		return nil, b.unsupported(e.PartitionBy[0], "PARTITION BY in "+e.Kind.String())

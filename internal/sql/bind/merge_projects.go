@@ -5,7 +5,7 @@ import (
 	"github.com/leat-io/leat/internal/sql/plan"
 )
 
-// mergeProjects makes one project of two where that computes nothing twice, constants of a project over the one empty row,
+// mergeProjects makes one project of two where that computes nothing twice, one row of a project over one row,
 // and drops projects that change nothing but names.
 func (b *binder) mergeProjects(t *tree) (*tree, error) {
 	t, err := b.rebuildWith(t, b.mergeProjects)
@@ -24,8 +24,12 @@ func (b *binder) mergeProjects(t *tree) (*tree, error) {
 			return t, err
 		}
 		return b.mergeProjects(merged)
-	case in.Kind == plan.KindValues && len(in.Values.Rows) == 1 && in.width() == 0:
-		return b.values(t.Columns, [][]*expr.Node{t.Project.Exprs})
+	case in.Kind == plan.KindValues && len(in.Values.Rows) == 1 && mergeable(t.Project.Exprs, in.Values.Rows[0]):
+		row := make([]*expr.Node, len(t.Project.Exprs))
+		for i, n := range t.Project.Exprs {
+			row[i] = substitute(n, in.Values.Rows[0])
+		}
+		return b.values(t.Columns, [][]*expr.Node{row})
 	case identity(t) && in.width() == t.width() && in.Kind != plan.KindSort:
 		same := *in
 		same.rename(t)

@@ -245,23 +245,39 @@ func (p *physical) join(t *tree, l, r placed) placed {
 	p.table(&n, "left", nodeTypes(l.Node, j.Left), nodeTypes(l.Node, l.Key), allTypes(l.Node))
 	p.table(&n, "right", nodeTypes(r.Node, j.Right), nodeTypes(r.Node, r.Key), allTypes(r.Node))
 	out := p.add(n, l, r)
-	out.by, out.one = j.Left, l.one && r.one
+	out.by, out.one = l.by, l.one && r.one
 	return out
 }
 
-// spread brings rows of two inputs that are equal in their keys together. Both must be spread by all keys in order, or by the
-// same ones of them.
+// spread brings rows of two inputs that are equal in their keys together. Where one side is spread by some of its keys already,
+// the other follows it.
 func (p *physical) spread(l placed, lkeys []int, r placed, rkeys []int) (placed, placed) {
 	if l.one && r.one {
 		return l, r
 	}
-	if !slices.Equal(l.by, lkeys) || l.one {
-		l = p.exchange(l, lkeys)
+	if by := counterpart(l, lkeys, rkeys); by != nil {
+		if !slices.Equal(r.by, by) {
+			r = p.exchange(r, by)
+		}
+		return l, r
 	}
-	if !slices.Equal(r.by, rkeys) || r.one {
-		r = p.exchange(r, rkeys)
+	if by := counterpart(r, rkeys, lkeys); by != nil {
+		return p.exchange(l, by), r
 	}
-	return l, r
+	return p.exchange(l, lkeys), p.exchange(r, rkeys)
+}
+
+// counterpart are the other side's columns that correspond to what a side is spread by; nil if that is not by keys only.
+func counterpart(side placed, keys, other []int) []int {
+	var out []int
+	for _, c := range side.by {
+		i := slices.Index(keys, c)
+		if i < 0 {
+			return nil
+		}
+		out = append(out, other[i])
+	}
+	return out
 }
 
 func (p *physical) intervalJoin(t *tree, l, r placed) placed {
@@ -274,7 +290,7 @@ func (p *physical) intervalJoin(t *tree, l, r placed) placed {
 	p.table(&n, "left", nodeTypes(l.Node, j.Left), suffix(l, j.LeftTime), allTypes(l.Node))
 	p.table(&n, "right", nodeTypes(r.Node, j.Right), suffix(r, j.RightTime), allTypes(r.Node))
 	out := p.add(n, l, r)
-	out.by, out.one = j.Left, l.one && r.one
+	out.by, out.one = l.by, l.one && r.one
 	return out
 }
 

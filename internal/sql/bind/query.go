@@ -294,8 +294,11 @@ func (b *binder) setOp(s *ast.SetOp) (*tree, error) {
 		inputs[i] = t
 	}
 	t, err := b.unionAll(inputs)
-	if err != nil || s.All {
-		return t, err
+	if err != nil {
+		return nil, b.at(pgerr.From(err), bodies[1])
+	}
+	if s.All {
+		return t, nil
 	}
 	return b.distinct(t, s.Pos()+1)
 }

@@ -180,6 +180,9 @@ func (b *binder) project(in *tree, outs []output) (*tree, error) {
 	if in.Key != nil {
 		t.Key = []int{}
 		for _, k := range in.Key {
+			if w := in.window; w != nil && k == w.end && at[k] < 0 && at[w.start] >= 0 {
+				k = w.start // names the window as well, and is there
+			}
 			t.Key = append(t.Key, carry(k))
 		}
 	}
@@ -377,6 +380,8 @@ func (b *binder) aggregate(in *tree, groups []int, calls []plan.Call, names []st
 			a.WindowStart, a.WindowEnd = start, end
 			a.Late = w.late
 			t.window = &windowBounds{start: start, end: end, node: w.node, late: w.late}
+			// The end says what the start is.
+			t.Key = slices.DeleteFunc(t.Key, func(k int) bool { return k == start })
 			if w.late.Policy == "correct" {
 				t.AppendOnly = t.AppendOnly && len(calls) == 0
 			}
