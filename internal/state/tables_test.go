@@ -294,7 +294,7 @@ func TestAbsentKeysAreForgotten(t *testing.T) {
 // TestMemoryStaysInBudget updates far more rows than fit.
 func TestMemoryStaysInBudget(t *testing.T) {
 	t.Parallel()
-	const limit, rowsIn = 512 << 10, 20_000
+	const limit, rowsIn = 1 << 20, 40_000
 	db, a := testDB(t)
 	b := budget.New("engine", 0)
 	tables := NewTables(Options{Name: "state", DB: db, Applier: a, Budget: b, Limit: limit})
@@ -307,7 +307,7 @@ func TestMemoryStaysInBudget(t *testing.T) {
 	refs, grefs := make([]Ref, 256), make([]Ref, 256)
 	var c Changes
 	lsn := journal.LSN(0)
-	for step := range 200 {
+	for step := range 400 {
 		var keys, prefixes Keys
 		for range refs {
 			k := uint64(rng.IntN(rowsIn))
