@@ -8,10 +8,12 @@ import (
 	"github.com/leat-io/leat/internal/decimal"
 )
 
+var benchTypes = []column.Type{tInt8, tNumeric, tText, tInt8, tInt8}
+
 // benchBatch has bigints, numerics, texts and bigints with NULLs.
 func benchBatch() (*column.Batch, []column.Type) {
 	r := rand.New(rand.NewPCG(1, 2))
-	types := []column.Type{tInt8, tNumeric, tText, tInt8, tInt8}
+	types := benchTypes
 	b := column.NewBatch(types, column.MaxRows)
 	words := []string{"apple", "banana", "cherry", "dubai"}
 	for i := range column.MaxRows {

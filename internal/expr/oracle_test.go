@@ -2,6 +2,7 @@ package expr
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
@@ -78,12 +79,13 @@ func (o *oracle) answers(t *testing.T, exprs []string) []string {
 type mode int
 
 const (
-	asWritten    mode = iota
-	folded            // through Fold
-	allColumns        // every constant is a column
-	evenColumns       // every other one
-	oddColumns        // the others
-	throughFiler      // as allColumns, under a CASE that lets a few rows through
+	asWritten   mode = iota
+	folded           // through Fold
+	stored           // through JSON
+	allColumns       // every constant is a column
+	evenColumns      // every other one
+	oddColumns       // the others
+	underCase        // as allColumns, under a CASE that lets a few rows through
 	modes
 )
 
@@ -104,14 +106,23 @@ func evaluate(text string, m mode) string {
 	switch m {
 	case folded:
 		n = Fold(n, &Context{Now: 1, Zone: time.UTC})
-	case allColumns, evenColumns, oddColumns, throughFiler:
+	case stored:
+		data, err := json.Marshal(n)
+		if err != nil {
+			return failure(err)
+		}
+		n = &Node{}
+		if err := json.Unmarshal(data, n); err != nil {
+			return failure(err)
+		}
+	case allColumns, evenColumns, oddColumns, underCase:
 		in.Len = rows
 		k := 0
 		n = columnize(n, in, func() bool {
 			k++
-			return m == allColumns || m == throughFiler || (k%2 == 0) == (m == evenColumns)
+			return m == allColumns || m == underCase || (k%2 == 0) == (m == evenColumns)
 		})
-		if m == throughFiler {
+		if m == underCase {
 			pick := column.NewVector(tBool, rows)
 			for i := range rows {
 				pick.AppendBool(i%5 == 2)
@@ -134,7 +145,7 @@ func evaluate(text string, m mode) string {
 	}
 	answer := ""
 	for i := range in.Len {
-		if m > folded && i%5 != 2 {
+		if m > stored && i%5 != 2 {
 			continue
 		}
 		s := n.Type.Kind.String()
@@ -203,7 +214,7 @@ func (o *oracle) check(t *testing.T, exprs []string) {
 			if same(exprs[i], got, want) {
 				continue
 			}
-			if m == throughFiler && strings.HasPrefix(want, "ERROR") && strings.HasPrefix(got, "ERROR") {
+			if m == underCase && strings.HasPrefix(want, "ERROR") && strings.HasPrefix(got, "ERROR") {
 				continue
 			}
 			wrong++

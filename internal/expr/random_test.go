@@ -249,9 +249,12 @@ func evaluateTable(text string, in *column.Batch, types []column.Type, size int)
 	return out, nil
 }
 
-// bindColumn binds the names of the random table's columns.
+// bindColumn binds the names of the random table's columns, c0 and so on, and of the benchmarks' batch, b0 and so on.
 func bindColumn(e *ast.ColumnRef) (*Node, error) {
 	var i int
+	if _, err := fmt.Sscanf(e.Parts[0].Name, "b%d", &i); err == nil {
+		return Column(i, benchTypes[i], e.Pos()), nil
+	}
 	if _, err := fmt.Sscanf(e.Parts[0].Name, "c%d", &i); err != nil {
 		return nil, err
 	}

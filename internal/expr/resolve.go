@@ -39,6 +39,9 @@ func Resolve(name string, args []*Node, pos int) (*Node, error) {
 		return call(registered().byName[name][0], out, t, pos), nil
 	}
 	if name == "array" {
+		if len(args) == 0 {
+			return Literal("{}", pos), nil // of a type that a cast must tell
+		}
 		var err error
 		if args, _, err = Unify("ARRAY", args); err != nil {
 			return nil, err
@@ -74,6 +77,10 @@ func Resolve(name string, args []*Node, pos int) (*Node, error) {
 				continue
 			}
 		}
+		if sameType(a.Type, declared[i]) {
+			out[i] = a // a varchar is a text, with or without its length
+			continue
+		}
 		c, err := CastTo(a, declared[i], Implicit)
 		if err != nil {
 			return nil, err
@@ -82,6 +89,9 @@ func Resolve(name string, args []*Node, pos int) (*Node, error) {
 	}
 	if o.via != nil {
 		return Resolve(name, castAll(out, o.via), pos)
+	}
+	if name == "array" {
+		result.Varchar = out[0].Type.Varchar
 	}
 	return call(o, out, result, pos), nil
 }
@@ -115,6 +125,11 @@ func nullif(args []*Node, pos int) (*Node, error) {
 	first := eq.Args[0]
 	if a, b := args[0].Type, args[1].Type; comparesMixed(a.Kind, b.Kind) {
 		first = args[0]
+	}
+	if first.Type.Kind == column.Text { // there is no operator of varchar
+		if first, err = CastTo(first, tText, Implicit); err != nil {
+			return nil, err
+		}
 	}
 	return Case([]*Node{eq}, []*Node{Null(first.Type, pos)}, first, pos)
 }

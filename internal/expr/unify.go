@@ -29,8 +29,7 @@ func UnifyTypes(construct string, nodes []*Node) (column.Type, error) {
 			t = u
 			continue
 		}
-		if sameType(t, u) { // text and varchar
-			t.Varchar = t.Varchar && u.Varchar
+		if sameType(t, u) { // text and varchar: the first
 			continue
 		}
 		if category(t.Kind) != category(u.Kind) {

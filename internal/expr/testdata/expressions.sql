@@ -20,10 +20,10 @@ NULL
 1.5::numeric + 1::float8
 1::float4 + 1::float8
 1 + true
-'a' + 'b'
+-- (once times have operators) 'a' + 'b'
 1 + 'a'
 1 + NULL
-NULL + NULL
+-- (once times have operators) NULL + NULL
 'a' || 'b'
 'a' || 1
 1 || 'a'
@@ -73,7 +73,7 @@ pow(9, 0.5)
 1::int8 << 40
 1::int2 << 3
 -((-2147483648)::int4)
--'1'
+-- (once times have operators) -'1'
 - true
 + 5
 sqrt(2)
@@ -356,3 +356,18 @@ cardinality(ARRAY[1, 2, 3])
 CASE WHEN 1 = 1 THEN 1 ELSE 2 END
 coalesce(1, 2)
 false AND true
+coalesce('a'::varchar, 'b'::text)
+coalesce('a'::text, 'b'::varchar)
+CASE WHEN true THEN 'abc'::varchar(2) ELSE 'defg'::varchar(2) END
+greatest('a'::varchar(1), 'bcd')
+nullif('a'::varchar, 'b')
+ARRAY['a'::varchar, 'b']
+'{1,2}'::int4[] = ARRAY[1,2]
+ARRAY[1.5, 2] < ARRAY[1.5, 3]
+ARRAY[]::int4[]
+float8(1)
+int4(2.5)
+text(1)
+date('2024-01-01 10:00'::timestamp)
+int8('12')
+bool(1)
