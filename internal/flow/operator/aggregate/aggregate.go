@@ -54,7 +54,7 @@ type Aggregate struct {
 	skey state.Keys
 	refs []state.Ref
 	vals [][]byte
-	sel  map[int][]int32 // rows by filter column
+	sel  []filtered
 	rows []int32
 	all  []int32
 	ords [][]state.Ref
@@ -81,6 +81,13 @@ type Aggregate struct {
 	pane     int64
 	doPanes  bool
 	nextPane int
+}
+
+// filtered are the rows of the batch at hand that a filter column lets through.
+type filtered struct {
+	col  int
+	done bool
+	rows []int32
 }
 
 // New makes an aggregate over input rows of the given types. watermark is what the operator's watermark had reached before.
@@ -150,7 +157,6 @@ func New(env *operator.Env, p *plan.Aggregate, in, out []column.Type, appendOnly
 	spec.Windowed = windowed
 	a.groups = env.Tables.Point(spec)
 	a.empty = make([]byte, a.fixed+4*a.tails)
-	a.sel = map[int][]int32{}
 	for range column.MaxRows {
 		a.all = append(a.all, int32(len(a.all)))
 	}
@@ -246,7 +252,9 @@ func (a *Aggregate) apply(b *column.Batch, refs []state.Ref, vals [][]byte) erro
 			add(v, 0, b.Weights[i])
 		}
 	}
-	clear(a.sel)
+	for i := range a.sel {
+		a.sel[i].done = false
+	}
 	for i := range a.calls {
 		c := &a.calls[i]
 		if c.acc != nil {
@@ -310,12 +318,15 @@ func (a *Aggregate) selected(b *column.Batch, c *call) []int32 {
 	}
 	rows := a.all[:b.Len]
 	if f := c.p.Filter; f >= 0 {
-		have, ok := a.sel[f]
-		if !ok {
-			have = trueRows(b.Cols[f], make([]int32, 0, b.Len))
-			a.sel[f] = have
+		k := slices.IndexFunc(a.sel, func(x filtered) bool { return x.col == f })
+		if k < 0 {
+			k = len(a.sel)
+			a.sel = append(a.sel, filtered{col: f})
 		}
-		rows = have
+		if x := &a.sel[k]; !x.done {
+			x.rows, x.done = trueRows(b.Cols[f], x.rows), true
+		}
+		rows = a.sel[k].rows
 	}
 	if c.arg < 0 || !b.Cols[c.arg].HasNulls() {
 		return rows
@@ -330,26 +341,20 @@ func (a *Aggregate) selected(b *column.Batch, c *call) []int32 {
 	return a.rows
 }
 
+// trueRows makes dst the rows of a boolean column that are true.
 func trueRows(v *column.Vector, dst []int32) []int32 {
-	if v.Valid == nil {
-		dst = dst[:cap(dst)]
-		n := 0
-		for i, x := range v.Bools {
-			if n < len(dst) {
-				dst[n] = int32(i)
-			}
-			if x {
-				n++
-			}
-		}
-		return dst[:n]
+	if cap(dst) < v.Len {
+		dst = make([]int32, max(v.Len, column.MaxRows))
 	}
-	for i, x := range v.Bools {
+	dst = dst[:v.Len]
+	n := 0
+	for i, x := range v.Bools[:v.Len] {
+		dst[n] = int32(i)
 		if x && !v.IsNull(i) {
-			dst = append(dst, int32(i))
+			n++
 		}
 	}
-	return dst
+	return dst[:n]
 }
 
 // The phases of an epoch's end.
