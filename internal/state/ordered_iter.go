@@ -192,10 +192,12 @@ func (o *Ordered) ScanGroups(from, to []byte, fn func(prefix []byte) (more bool,
 	if err := o.open(); err != nil {
 		return err
 	}
-	refs, whole := o.inMemory(from, to)
+	var sorted lazySort
+	whole := o.inMemory(&sorted, from, to)
 	var keys Keys
-	live := make([]bool, 0, len(refs))
-	for _, r := range refs {
+	live := make([]bool, 0, len(sorted.rows))
+	for ; sorted.peek() != 0; sorted.at++ {
+		r := sorted.peek()
 		keys.Append(o.pool.keyAt(r, groupHeader))
 		g := o.pool.group(r)
 		live = append(live, g.n > 0 || g.flags&flagPartial != 0)
@@ -261,29 +263,26 @@ func (o *Ordered) mergeGroups(it *kv.Iter, keys *Keys, live []bool, fn func([]by
 	return it.Err()
 }
 
-// inMemory are the addresses of what the index has with from <= key < to, in order of the key; whole says that kv has nothing
-// of the range beside them.
-func (tb *table) inMemory(from, to []byte) (refs []uint32, whole bool) {
+// inMemory puts into s what the index has with from <= key < to; whole says that kv has nothing of the range beside them.
+func (tb *table) inMemory(s *lazySort, from, to []byte) (whole bool) {
 	whole = true
+	s.reset(tb.pool, tb.header)
 	for _, w := range tb.parts {
 		if tb.spec.Windowed && (bytes.Compare(w.prefix[:], cut(from)) < 0 || to != nil && bytes.Compare(w.prefix[:], to) > 0) {
 			continue
 		}
 		whole = whole && w.complete()
-		for _, s := range w.index.slots {
-			if s == 0 {
+		for _, slot := range w.index.slots {
+			if slot == 0 {
 				continue
 			}
-			key := tb.pool.keyAt(uint32(s), tb.header)
+			key := tb.pool.keyAt(uint32(slot), tb.header)
 			if bytes.Compare(key, from) >= 0 && (to == nil || bytes.Compare(key, to) < 0) {
-				refs = append(refs, uint32(s))
+				s.add(uint32(slot), key)
 			}
 		}
 	}
-	slices.SortFunc(refs, func(a, b uint32) int {
-		return bytes.Compare(tb.pool.keyAt(a, tb.header), tb.pool.keyAt(b, tb.header))
-	})
-	return refs, whole
+	return whole
 }
 
 // cut is the part of a bound that names a window.

@@ -12,10 +12,10 @@ import (
 type PointIter struct {
 	p *Point
 
-	// Of a window: the slots of the index, then what only kv has. Of a scan: refs in order, merged with kv.
+	// Of a window: the slots of the index, then what only kv has. Of a scan: rows in order, merged with kv.
 	w      *part
 	slot   int
-	refs   []uint32
+	rows   lazySort
 	merged bool
 
 	stored *kv.Iter
@@ -31,7 +31,7 @@ func (p *Point) ScanWindow(it *PointIter, end int64) error {
 	if it.stored != nil {
 		_ = it.Close()
 	}
-	*it = PointIter{p: p}
+	*it = PointIter{p: p, rows: it.rows}
 	if err := p.open(); err != nil {
 		return err
 	}
@@ -52,17 +52,17 @@ func (p *Point) ScanWindow(it *PointIter, end int64) error {
 }
 
 // Scan starts it over the live rows with from <= key < to, in order of the key (nil: no bound), merged with kv. The table must
-// not be changed or probed until it ends. The keys that are in memory are sorted first, so it is not for the way of the data.
+// not be changed or probed until it ends. Starting costs a pass over the keys that are in memory, and they are sorted as far as the
+// scan goes: it is for backfills and restarts, not for the way of the data.
 func (p *Point) Scan(it *PointIter, from, to []byte) error {
 	if it.stored != nil {
 		_ = it.Close()
 	}
-	*it = PointIter{p: p, merged: true}
+	*it = PointIter{p: p, merged: true, rows: it.rows}
 	if err := p.open(); err != nil {
 		return err
 	}
-	var whole bool
-	if it.refs, whole = p.inMemory(from, to); whole {
+	if p.inMemory(&it.rows, from, to) {
 		return nil
 	}
 	return it.openStored(from, to)
@@ -112,12 +112,16 @@ func (it *PointIter) nextMerged() bool {
 	if it.stored != nil && !it.began {
 		it.began, it.has = true, it.stored.Next()
 	}
-	for it.has || len(it.refs) > 0 {
+	for {
+		addr := it.rows.peek()
+		if addr == 0 && !it.has {
+			return it.end()
+		}
 		order := -1 // memory first
 		if it.has {
 			order = 1
-			if len(it.refs) > 0 {
-				order = bytes.Compare(p.keyAt(it.refs[0], rowHeader), it.stored.Prefix())
+			if addr != 0 {
+				order = bytes.Compare(p.keyAt(addr, rowHeader), it.stored.Prefix())
 			}
 		}
 		if order > 0 {
@@ -134,13 +138,11 @@ func (it *PointIter) nextMerged() bool {
 		if order == 0 {
 			it.has = it.stored.Next()
 		}
-		addr := it.refs[0]
-		it.refs = it.refs[1:]
+		it.rows.at++
 		if it.atRow(addr) {
 			return true
 		}
 	}
-	return it.end()
 }
 
 func (it *PointIter) atRow(addr uint32) bool {
@@ -181,6 +183,9 @@ func (it *PointIter) Close() error {
 			it.err = it.p.wrap("scan", err)
 		}
 		it.stored = nil
+	}
+	if cap(it.rows.rows) > 1<<16 {
+		it.rows = lazySort{}
 	}
 	return it.err
 }
