@@ -13,7 +13,6 @@ import (
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/expr"
-	"github.com/leat-io/leat/internal/flow/operator/sink"
 	"github.com/leat-io/leat/internal/rowenc"
 	"github.com/leat-io/leat/internal/sql/plan"
 	"github.com/leat-io/leat/internal/state"
@@ -426,5 +425,3 @@ func shapes(r *rand.Rand) []shape {
 		{3, 7, 1 + int64(r.IntN(20)), 1 + r.Uint64N(1<<40)}, {2, 1 + r.IntN(9), 1 + int64(r.IntN(50)), 1 + r.Uint64N(1<<40)},
 	}
 }
-
-var _ = sink.Checksum
