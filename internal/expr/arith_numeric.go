@@ -63,7 +63,11 @@ func (c *Call) fail(row int32, err error) { c.Fail(row, pgerr.From(err)) }
 func addDecimals(c *Call) {
 	out, a, b := c.Out.Dec, c.Decimals(0), c.Decimals(1)
 	for _, row := range c.Rows() {
-		z, err := a.At(row).Add(b.At(row))
+		x, y := a.ptr(row), b.ptr(row)
+		if decimal.AddInto(&out[row], x, y) {
+			continue
+		}
+		z, err := x.Add(*y)
 		if err != nil {
 			c.fail(row, err)
 			continue
@@ -75,7 +79,11 @@ func addDecimals(c *Call) {
 func subDecimals(c *Call) {
 	out, a, b := c.Out.Dec, c.Decimals(0), c.Decimals(1)
 	for _, row := range c.Rows() {
-		z, err := a.At(row).Sub(b.At(row))
+		x, y := a.ptr(row), b.ptr(row)
+		if decimal.SubInto(&out[row], x, y) {
+			continue
+		}
+		z, err := x.Sub(*y)
 		if err != nil {
 			c.fail(row, err)
 			continue
@@ -87,7 +95,11 @@ func subDecimals(c *Call) {
 func mulDecimals(c *Call) {
 	out, a, b := c.Out.Dec, c.Decimals(0), c.Decimals(1)
 	for _, row := range c.Rows() {
-		z, err := a.At(row).Mul(b.At(row))
+		x, y := a.ptr(row), b.ptr(row)
+		if decimal.MulInto(&out[row], x, y) {
+			continue
+		}
+		z, err := x.Mul(*y)
 		if err != nil {
 			c.fail(row, err)
 			continue

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/decimal"
 )
 
 // relation is a comparison operator, as the set of results of a three-way comparison that make it true: bit 0 less, bit 1
@@ -381,7 +382,12 @@ func compareDecimals(c *Call, rel relation) {
 	out := c.Out.Bools
 	a, b := c.Decimals(0), c.Decimals(1)
 	for _, row := range c.Rows() {
-		out[row] = rel.holds(a.At(row).Cmp(b.At(row)))
+		x, y := a.ptr(row), b.ptr(row)
+		order, ok := decimal.CmpSmall(x, y)
+		if !ok {
+			order = x.Cmp(*y)
+		}
+		out[row] = rel.holds(order)
 	}
 }
 

@@ -105,6 +105,9 @@ type Col[T any] struct {
 // At is the value in a row.
 func (c Col[T]) At(row int32) T { return c.v[int(row)&c.mask] }
 
+// ptr is At without a copy.
+func (c Col[T]) ptr(row int32) *T { return &c.v[int(row)&c.mask] }
+
 func (c *Call) mask(k int) int {
 	if c.Const[k] {
 		return 0
