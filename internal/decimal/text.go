@@ -117,7 +117,7 @@ func parse[T string | []byte](s T) (Decimal, error) {
 		}
 		return from128(u, neg, 0).times10(-scale)
 	}
-	if scale > MaxScale || digits > MaxIntegerDigits+MaxScale+1 && digits-scale > MaxIntegerDigits+digits/2 {
+	if scale > MaxScale {
 		return Decimal{}, errOverflow
 	}
 	text := make([]byte, 0, last-first)

@@ -124,18 +124,20 @@ func lookupZone(name string) *time.Location {
 		return z
 	}
 	z = loadZone(name, lower)
-	if z == nil {
-		return nil
-	}
-	// Only names that exist are kept, so the table is as large as the tz database at most.
+	// Words that are no zone are kept as well, since bad rows tend to come in numbers and a search goes to the disk.
 	zones.Lock()
 	if zones.byName == nil {
 		zones.byName = make(map[string]*time.Location)
 	}
-	zones.byName[lower] = z
+	if z != nil || len(zones.byName) < maxZoneNames {
+		zones.byName[lower] = z
+	}
 	zones.Unlock()
 	return z
 }
+
+// maxZoneNames bounds the cache; the tz database has about 600.
+const maxZoneNames = 4096
 
 func loadZone(name, lower string) *time.Location {
 	switch lower {

@@ -66,6 +66,17 @@ func TestDepthIsBounded(t *testing.T) {
 	}
 }
 
+func TestGrowthIsBounded(t *testing.T) {
+	t.Parallel()
+	if v := canonical(t, "[1e1000, 1E-3]"); len(v) != len("[")+1001+len(", 0.001]") {
+		t.Errorf("%d bytes", len(v))
+	}
+	bomb := "[" + strings.Repeat("1e131071,", 1000) + "0]"
+	if _, err := jsonb.Canonical(nil, []byte(bomb)); pgerr.Code(err) != pgerr.ProgramLimitExceeded {
+		t.Errorf("a value that would be 131 MB: %v", err)
+	}
+}
+
 func FuzzCanonical(f *testing.F) {
 	for _, s := range []string{`{"b":1,"a":[true,null,"\u00e4\n"],"a":1e3}`, `[]`, `-0.0`, `"\ud83d\ude00"`, `{"":{}}`} {
 		f.Add([]byte(s))

@@ -21,10 +21,14 @@ const MaxDepth = 1000
 // MaxElements is how many members one array or object may have.
 const MaxElements = 1<<28 - 1
 
+// maxGrowth is how many bytes numbers such as 1e1000 may add to a value: a few bytes of input must not become gigabytes.
+const maxGrowth = 1 << 20
+
 type parser struct {
 	src   []byte
 	pos   int
 	depth int
+	grown int // bytes that writing out exponents has added
 	spans []span // members of the objects that are open
 	swap  []byte
 }
@@ -37,7 +41,7 @@ var parsers = sync.Pool{New: func() any { return new(parser) }}
 // Canonical appends the canonical form of JSON text to dst. On an error dst comes back as it was.
 func Canonical(dst, text []byte) ([]byte, error) {
 	p := parsers.Get().(*parser)
-	p.src, p.pos, p.depth, p.spans = text, 0, 0, p.spans[:0]
+	p.src, p.pos, p.depth, p.grown, p.spans = text, 0, 0, 0, p.spans[:0]
 	start := len(dst)
 	out, err := p.value(dst)
 	if err == nil {
@@ -492,5 +496,11 @@ func (p *parser) number(dst []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return d.Append(dst), nil
+	out := d.Append(dst)
+	p.grown += len(out) - len(dst) - len(text)
+	if p.grown > maxGrowth {
+		return dst, pgerr.Newf(pgerr.ProgramLimitExceeded, "numbers with exponents make the jsonb value more than %d bytes longer", maxGrowth).
+			WithHint("Write such numbers as strings.")
+	}
+	return out, nil
 }
