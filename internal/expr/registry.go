@@ -25,6 +25,12 @@ func tables() [][]Overload {
 		textConcat,
 		arrayFunctions,
 		clockFunctions,
+		stringFunctions,
+		substringFunctions,
+		likeFunctions,
+		byteFunctions,
+		quoteFunctions,
+		textArrayFunctions,
 	}
 }
 

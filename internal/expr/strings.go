@@ -1,0 +1,390 @@
+package expr
+
+import (
+	"bytes"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/pgerr"
+)
+
+// stringFunctions count and change characters: in UTF-8, with shorter loops for text that is all ASCII. Upper and lower case are
+// Unicode's simple mappings, as PostgreSQL has them with a UTF-8 locale.
+var stringFunctions = []Overload{
+	lengthOf("length", tText, charCount), lengthOf("char_length", tText, charCount), lengthOf("character_length", tText, charCount),
+	lengthOf("length", tBytea, byteCount),
+	lengthOf("octet_length", tText, byteCount), lengthOf("octet_length", tBytea, byteCount),
+	lengthOf("bit_length", tText, bitCount), lengthOf("bit_length", tBytea, bitCount),
+	lengthOf("ascii", tText, codePoint),
+	textOf("lower", appendLower), textOf("upper", appendUpper), textOf("initcap", appendInitcap), textOf("reverse", appendReverse),
+	trims("btrim", trimLeft|trimRight), trims("ltrim", trimLeft), trims("rtrim", trimRight),
+	trimsSet("btrim", tText, trimLeft|trimRight), trimsSet("ltrim", tText, trimLeft), trimsSet("rtrim", tText, trimRight),
+	trimsSet("btrim", tBytea, trimLeft|trimRight), trimsSet("ltrim", tBytea, trimLeft), trimsSet("rtrim", tBytea, trimRight),
+	{Name: "replace", Args: []column.Type{tText, tText, tText}, Result: tText, Make: kernel(replaceText)},
+	{Name: "translate", Args: []column.Type{tText, tText, tText}, Result: tText, Make: kernel(translateText)},
+	{Name: "repeat", Args: []column.Type{tText, tInt4}, Result: tText, Make: kernel(repeatText)},
+	{Name: "lpad", Args: []column.Type{tText, tInt4}, Result: tText, Make: kernel(func(c *Call) { padText(c, true) })},
+	{Name: "lpad", Args: []column.Type{tText, tInt4, tText}, Result: tText, Make: kernel(func(c *Call) { padText(c, true) })},
+	{Name: "rpad", Args: []column.Type{tText, tInt4}, Result: tText, Make: kernel(func(c *Call) { padText(c, false) })},
+	{Name: "rpad", Args: []column.Type{tText, tInt4, tText}, Result: tText, Make: kernel(func(c *Call) { padText(c, false) })},
+	{Name: "chr", Args: []column.Type{tInt4}, Result: tText, Make: kernel(chrText)},
+	{Name: "to_hex", Args: []column.Type{tInt4}, Result: tText, Make: kernel(func(c *Call) {
+		a, w := c.Int32s(0), c.Text()
+		for _, row := range c.Rows() {
+			w.Buf = appendHexNumber(w.Buf, uint64(uint32(a.At(row))))
+			w.End(row)
+		}
+	})},
+	{Name: "to_hex", Args: []column.Type{tInt8}, Result: tText, Make: kernel(func(c *Call) {
+		a, w := c.Int64s(0), c.Text()
+		for _, row := range c.Rows() {
+			w.Buf = appendHexNumber(w.Buf, uint64(a.At(row)))
+			w.End(row)
+		}
+	})},
+}
+
+// kernel is a maker for kernels that need nothing of the site.
+func kernel(k Kernel) func(*Site) (Kernel, error) {
+	return func(*Site) (Kernel, error) { return k, nil }
+}
+
+func lengthOf(name string, t column.Type, f func([]byte) int) Overload {
+	return Overload{Name: name, Args: []column.Type{t}, Result: tInt4, Make: kernel(func(c *Call) {
+		out, a := c.Out.I32, c.Texts(0)
+		for _, row := range c.Rows() {
+			out[row] = int32(f(a.At(row)))
+		}
+	})}
+}
+
+// textOf is a function of one text that cannot fail.
+func textOf(name string, f func(dst, s []byte) []byte) Overload {
+	return Overload{Name: name, Args: []column.Type{tText}, Result: tText, Make: kernel(func(c *Call) {
+		a, w := c.Texts(0), c.Text()
+		for _, row := range c.Rows() {
+			w.Buf = f(w.Buf, a.At(row))
+			w.End(row)
+		}
+	})}
+}
+
+func charCount(s []byte) int { return utf8.RuneCount(s) }
+func byteCount(s []byte) int { return len(s) }
+func bitCount(s []byte) int  { return len(s) * 8 }
+
+func codePoint(s []byte) int {
+	if len(s) == 0 {
+		return 0
+	}
+	r, _ := utf8.DecodeRune(s)
+	return int(r)
+}
+
+// isASCII tells whether every byte is one character.
+func isASCII(s []byte) bool {
+	for len(s) >= 8 {
+		if (uint64(s[0])|uint64(s[1])|uint64(s[2])|uint64(s[3])|uint64(s[4])|uint64(s[5])|uint64(s[6])|uint64(s[7]))&0x80 != 0 {
+			return false
+		}
+		s = s[8:]
+	}
+	for _, c := range s {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// charOffset is where character n (from 0) starts; len(s) when there are not so many.
+func charOffset(s []byte, n int) int {
+	if n >= len(s) {
+		return len(s)
+	}
+	i := 0
+	for ; n > 0 && i < len(s); n-- {
+		if s[i] < utf8.RuneSelf {
+			i++
+			continue
+		}
+		_, k := utf8.DecodeRune(s[i:])
+		i += k
+	}
+	return i
+}
+
+func appendLower(dst, s []byte) []byte {
+	for i, c := range s {
+		switch {
+		case c >= utf8.RuneSelf:
+			return appendMapped(dst, s[i:], unicode.ToLower)
+		case c-'A' < 26:
+			c += 'a' - 'A'
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+func appendUpper(dst, s []byte) []byte {
+	for i, c := range s {
+		switch {
+		case c >= utf8.RuneSelf:
+			return appendMapped(dst, s[i:], unicode.ToUpper)
+		case c-'a' < 26:
+			c -= 'a' - 'A'
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+func appendMapped(dst, s []byte, f func(rune) rune) []byte {
+	for len(s) > 0 {
+		r, n := utf8.DecodeRune(s)
+		dst = utf8.AppendRune(dst, f(r))
+		s = s[n:]
+	}
+	return dst
+}
+
+// appendInitcap makes the first character of every run of letters and digits upper case, and the others lower case.
+func appendInitcap(dst, s []byte) []byte {
+	inside := false
+	for len(s) > 0 {
+		r, n := utf8.DecodeRune(s)
+		if inside {
+			dst = utf8.AppendRune(dst, unicode.ToLower(r))
+		} else {
+			dst = utf8.AppendRune(dst, unicode.ToUpper(r))
+		}
+		inside = unicode.IsLetter(r) || unicode.IsDigit(r)
+		s = s[n:]
+	}
+	return dst
+}
+
+func appendReverse(dst, s []byte) []byte {
+	for len(s) > 0 {
+		_, n := utf8.DecodeLastRune(s)
+		dst = append(dst, s[len(s)-n:]...)
+		s = s[:len(s)-n]
+	}
+	return dst
+}
+
+const (
+	trimLeft = 1 << iota
+	trimRight
+)
+
+func trims(name string, sides int) Overload {
+	return Overload{Name: name, Args: []column.Type{tText}, Result: tText, Make: kernel(func(c *Call) {
+		a, w := c.Texts(0), c.Text()
+		for _, row := range c.Rows() {
+			s := a.At(row)
+			for sides&trimLeft != 0 && len(s) > 0 && s[0] == ' ' {
+				s = s[1:]
+			}
+			for sides&trimRight != 0 && len(s) > 0 && s[len(s)-1] == ' ' {
+				s = s[:len(s)-1]
+			}
+			w.Set(row, s)
+		}
+	})}
+}
+
+func trimsSet(name string, t column.Type, sides int) Overload {
+	wide := t.Kind == column.Text
+	return Overload{Name: name, Args: []column.Type{t, t}, Result: t, Make: kernel(func(c *Call) {
+		a, b, w := c.Texts(0), c.Texts(1), c.Text()
+		for _, row := range c.Rows() {
+			w.Set(row, trimSet(a.At(row), b.At(row), sides, wide))
+		}
+	})}
+}
+
+// trimSet cuts the characters (or bytes) of a set off the ends.
+func trimSet(s, set []byte, sides int, wide bool) []byte {
+	if sides&trimLeft != 0 {
+		for len(s) > 0 {
+			n := 1
+			if wide {
+				_, n = utf8.DecodeRune(s)
+			}
+			if bytes.Index(set, s[:n]) < 0 {
+				break
+			}
+			s = s[n:]
+		}
+	}
+	if sides&trimRight != 0 {
+		for len(s) > 0 {
+			n := 1
+			if wide {
+				_, n = utf8.DecodeLastRune(s)
+			}
+			if bytes.Index(set, s[len(s)-n:]) < 0 {
+				break
+			}
+			s = s[:len(s)-n]
+		}
+	}
+	return s
+}
+
+func replaceText(c *Call) {
+	a, b, d, w := c.Texts(0), c.Texts(1), c.Texts(2), c.Text()
+rows:
+	for _, row := range c.Rows() {
+		s, from, to := a.At(row), b.At(row), d.At(row)
+		if len(from) > 0 {
+			for start := len(w.Buf); ; {
+				i := bytes.Index(s, from)
+				if i < 0 {
+					break
+				}
+				w.Buf = append(append(w.Buf, s[:i]...), to...)
+				s = s[i+len(from):]
+				if len(w.Buf)-start > maxValueBytes {
+					w.Drop()
+					c.Fail(row, errLengthTooLarge)
+					continue rows
+				}
+			}
+		}
+		w.Set(row, s)
+	}
+}
+
+// maxValueBytes bounds one value that a function makes larger than its arguments.
+const maxValueBytes = 64 << 20
+
+var (
+	errLengthTooLarge = pgerr.New(pgerr.ProgramLimitExceeded, "requested length too large")
+	errNullCharacter  = pgerr.New(pgerr.ProgramLimitExceeded, "null character not permitted")
+	errNegativeChar   = pgerr.New(pgerr.InvalidParameterValue, "character number must be positive")
+)
+
+// translateText changes characters of one list into those at the same places of another, and drops those that have none.
+func translateText(c *Call) {
+	a, b, d, w := c.Texts(0), c.Texts(1), c.Texts(2), c.Text()
+	for _, row := range c.Rows() {
+		s, from, to := a.At(row), b.At(row), d.At(row)
+		if isASCII(from) && isASCII(to) {
+			for _, x := range s {
+				i := bytes.IndexByte(from, x)
+				switch {
+				case i < 0:
+					w.Buf = append(w.Buf, x)
+				case i < len(to):
+					w.Buf = append(w.Buf, to[i])
+				}
+			}
+			w.End(row)
+			continue
+		}
+		for len(s) > 0 {
+			_, n := utf8.DecodeRune(s)
+			k := 0
+			rest := from
+			for ; len(rest) > 0; k++ {
+				_, m := utf8.DecodeRune(rest)
+				if bytes.Equal(rest[:m], s[:n]) {
+					break
+				}
+				rest = rest[m:]
+			}
+			if len(rest) == 0 {
+				w.Buf = append(w.Buf, s[:n]...)
+			} else if at := charOffset(to, k); at < len(to) {
+				_, m := utf8.DecodeRune(to[at:])
+				w.Buf = append(w.Buf, to[at:at+m]...)
+			}
+			s = s[n:]
+		}
+		w.End(row)
+	}
+}
+
+func repeatText(c *Call) {
+	a, b, w := c.Texts(0), c.Int32s(1), c.Text()
+	for _, row := range c.Rows() {
+		s, n := a.At(row), max(int(b.At(row)), 0)
+		if len(s)*n > maxValueBytes {
+			c.Fail(row, errLengthTooLarge)
+			continue
+		}
+		for ; n > 0 && len(s) > 0; n-- {
+			w.Buf = append(w.Buf, s...)
+		}
+		w.End(row)
+	}
+}
+
+// padText fills text up to so many characters, or cuts it to that.
+func padText(c *Call, left bool) {
+	a, b, w := c.Texts(0), c.Int32s(1), c.Text()
+	fills := TextCol{off: []uint32{0, 1}, data: []byte{' '}}
+	if len(c.Args) == 3 {
+		fills = c.Texts(2)
+	}
+	for _, row := range c.Rows() {
+		s, want, fill := a.At(row), max(int(b.At(row)), 0), fills.At(row)
+		have := charCount(s)
+		if want <= have || len(fill) == 0 {
+			w.Set(row, s[:charOffset(s, want)])
+			continue
+		}
+		if want > maxValueBytes/4 {
+			c.Fail(row, errLengthTooLarge)
+			continue
+		}
+		if !left {
+			w.Buf = append(w.Buf, s...)
+		}
+		per := charCount(fill)
+		missing := want - have
+		for ; missing >= per; missing -= per {
+			w.Buf = append(w.Buf, fill...)
+		}
+		w.Buf = append(w.Buf, fill[:charOffset(fill, missing)]...)
+		if left {
+			w.Buf = append(w.Buf, s...)
+		}
+		w.End(row)
+	}
+}
+
+func chrText(c *Call) {
+	a, w := c.Int32s(0), c.Text()
+	for _, row := range c.Rows() {
+		switch r := a.At(row); {
+		case r < 0:
+			c.Fail(row, errNegativeChar)
+		case r == 0:
+			c.Fail(row, errNullCharacter)
+		case r > utf8.MaxRune:
+			c.Fail(row, pgerr.Newf(pgerr.ProgramLimitExceeded, "requested character too large for encoding: %d", r))
+		case !utf8.ValidRune(r):
+			c.Fail(row, pgerr.Newf(pgerr.ProgramLimitExceeded, "requested character not valid for encoding: %d", r))
+		default:
+			w.Buf = utf8.AppendRune(w.Buf, r)
+			w.End(row)
+		}
+	}
+}
+
+func appendHexNumber(dst []byte, x uint64) []byte {
+	var b [16]byte
+	i := len(b)
+	for {
+		i--
+		b[i] = "0123456789abcdef"[x&15]
+		if x >>= 4; x == 0 {
+			return append(dst, b[i:]...)
+		}
+	}
+}
