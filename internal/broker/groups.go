@@ -158,7 +158,6 @@ func (gs *Groups) step(s *groupShell, ev group.Event) {
 		kv.AppendMeta(u, groupPrefix+s.id, s.g.Snapshot())
 		lsn, err := gs.b.journal.Commit(u, nil)
 		if err != nil {
-			u.Free()
 			failed = err
 		} else {
 			s.persisted, s.stored = lsn, true
@@ -346,7 +345,6 @@ func (gs *Groups) drop(s *groupShell) (journal.LSN, error) {
 	} else {
 		var err error
 		if lsn, err = gs.b.journal.Commit(u, nil); err != nil {
-			u.Free()
 			return 0, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/leat-io/leat/internal/journal"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -46,6 +47,10 @@ func newMetrics(b *Broker) *metrics {
 				defer b.topicsMu.RUnlock()
 				return float64(b.partitions)
 			}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_journal_live_bytes", Help: "Bytes in the journal since the last checkpoint."},
+			func() float64 { return float64(b.journal.Stats().LiveBytes) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_journal_queued_bytes", Help: "Bytes that wait to be written to the journal."},
+			func() float64 { return float64(b.journal.Stats().QueuedBytes) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_storage_low", Help: "1 while producing is refused because the disk is nearly full."},
 			func() float64 {
 				if b.low.Load() {
@@ -60,4 +65,20 @@ func newMetrics(b *Broker) *metrics {
 		}
 	}
 	return &metrics{}
+}
+
+// ObserveJournal returns what a journal's Options.Observe is to be, to have its groups in the metrics.
+func ObserveJournal(r prometheus.Registerer) func(journal.Group) {
+	buckets := []float64{.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1}
+	syncs := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "leat_journal_sync_seconds", Help: "Time of a sync of the journal.", Buckets: buckets})
+	applies := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "leat_journal_apply_seconds", Help: "Time to apply a group of units.", Buckets: buckets})
+	units := prometheus.NewCounter(prometheus.CounterOpts{Name: "leat_journal_units_total", Help: "Units that became durable."})
+	bytes := prometheus.NewCounter(prometheus.CounterOpts{Name: "leat_journal_bytes_total", Help: "Bytes that were written to the journal."})
+	r.MustRegister(syncs, applies, units, bytes)
+	return func(g journal.Group) {
+		syncs.Observe(g.Sync.Seconds())
+		applies.Observe(g.Apply.Seconds())
+		units.Add(float64(g.Units))
+		bytes.Add(float64(g.Bytes))
+	}
 }

@@ -142,7 +142,6 @@ func (gs *Groups) Commit(ctx context.Context, id, memberID, instance string, gen
 	}
 	lsn, err := gs.b.journal.Commit(u, nil)
 	if err != nil {
-		u.Free()
 		s.mu.Unlock()
 		return 0, err
 	}
@@ -248,7 +247,6 @@ func (gs *Groups) forgetOffsets(s *groupShell, match func(topic string, c commit
 		return
 	}
 	if _, err := gs.b.journal.Commit(u, nil); err != nil {
-		u.Free()
 		return
 	}
 	for _, p := range places {

@@ -70,9 +70,6 @@ func (b *Broker) Produce(items []ProduceItem) journal.LSN {
 		}
 		wait = max(wait, it.LSN)
 	}
-	if err != nil {
-		u.Free()
-	}
 	return wait
 }
 

@@ -91,8 +91,8 @@ func (u *Unit) Commit(ctx context.Context) (journal.LSN, []int64, error) {
 			fn(lsn)
 		}
 	})
+	u.u = nil // the journal's, error or not
 	if err != nil {
-		u.Free()
 		return 0, nil, err
 	}
 	return lsn, offsets, nil

@@ -98,11 +98,9 @@ func (c *conn) produce(h *requestHeader, body []byte) (func(context.Context) (re
 		if p.wait != 0 {
 			// Not the connection's context: what is in the journal is answered for even while the server stops.
 			if err := c.s.b.Wait(c.s.ctx, p.wait); err != nil {
-				for i := range p.items {
-					if p.items[i].Err == nil {
-						p.items[i].Err = err
-					}
-				}
+				// The journal has failed. Nobody knows whether the records will be there after a restart, so nothing is said.
+				c.s.log.Error("a produce request cannot be acknowledged", "err", err)
+				return nil, errDrop
 			}
 		}
 		return p, nil

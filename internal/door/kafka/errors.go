@@ -6,6 +6,7 @@ import (
 
 	"github.com/leat-io/leat/internal/broker"
 	"github.com/leat-io/leat/internal/broker/group"
+	"github.com/leat-io/leat/internal/journal"
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
@@ -37,6 +38,9 @@ var codes = []struct {
 	{broker.ErrTooManyGroups, kerr.GroupMaxSizeReached.Code},
 	{broker.ErrStopping, kerr.CoordinatorNotAvailable.Code},
 	{broker.ErrClosed, kerr.NotLeaderForPartition.Code},
+	{journal.ErrNoSpace, kerr.KafkaStorageError.Code},
+	{journal.ErrTooLarge, kerr.MessageTooLarge.Code},
+	{journal.ErrClosed, kerr.NotLeaderForPartition.Code},
 	{context.Canceled, kerr.RequestTimedOut.Code},
 	{context.DeadlineExceeded, kerr.RequestTimedOut.Code},
 }

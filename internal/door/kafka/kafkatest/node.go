@@ -22,7 +22,7 @@ import (
 // Options change what a Node is started with; zero values serve.
 type Options struct {
 	FS     vfs.FS // nil: a crashable one in memory
-	Dir    string // "" is "data"
+	Dir    string // "" is "/data"
 	Clock  clock.Clock
 	Log    *slog.Logger
 	Broker func(*broker.Options)
@@ -50,7 +50,7 @@ func Start(t testing.TB, o Options) *Node {
 		o.FS = vfs.NewCrashable()
 	}
 	if o.Dir == "" {
-		o.Dir = "data"
+		o.Dir = "/data"
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -75,9 +75,10 @@ func (n *Node) start() {
 	n.Metrics = prometheus.NewRegistry()
 	var err error
 	n.must(fs.MkdirAll(dir, 0o755), "data folder")
+	n.must(vfs.SyncDir(fs, fs.PathDir(dir)), "data folder")
 	n.KV, err = kv.Open(kv.Options{FS: fs, Dir: fs.PathJoin(dir, "kv"), CacheBytes: 8 << 20, MemTableBytes: 1 << 20, Logger: n.o.Log})
 	n.must(err, "open database")
-	n.Journal, err = journal.Open(journal.Options{FS: fs, Dir: fs.PathJoin(dir, "journal"), SegmentBytes: 4 << 20, Logger: n.o.Log, Clock: n.o.Clock})
+	n.Journal, err = journal.Open(journal.Options{FS: fs, Dir: fs.PathJoin(dir, "journal"), SegmentBytes: 4 << 20, Logger: n.o.Log, Clock: n.o.Clock, Observe: broker.ObserveJournal(n.Metrics)})
 	n.must(err, "open journal")
 	bo := broker.Options{
 		Journal: n.Journal, KV: n.KV, FS: fs, Dir: fs.PathJoin(dir, "topics"), Clock: n.o.Clock, Logger: n.o.Log, Metrics: n.Metrics,
@@ -97,6 +98,7 @@ func (n *Node) start() {
 	if n.o.Door != nil {
 		n.o.Door(&do)
 	}
+	n.must(vfs.SyncDir(fs, dir), "data folder")
 	n.Door, err = kafka.New(do)
 	n.must(err, "open door")
 	ls, err := kafka.Listen("127.0.0.1:0")

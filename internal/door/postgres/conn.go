@@ -1,0 +1,580 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/expr"
+	"github.com/leat-io/leat/internal/pgerr"
+	"github.com/leat-io/leat/internal/pgtype"
+	"github.com/leat-io/leat/internal/session"
+	"github.com/leat-io/leat/internal/sql/parse"
+)
+
+// startupTimeout is how long a client may take to say who it is.
+const startupTimeout = 10 * time.Second
+
+// maxPrepared bounds the prepared statements, and the portals, of a connection.
+const maxPrepared = 10_000
+
+// conn is one client. All but cancelStatement and drain run on its own goroutine.
+type conn struct {
+	s       *Server
+	net     net.Conn
+	backend *pgproto3.Backend
+	pid     uint32
+	secret  uint32
+	session *session.Session
+
+	statements map[string]*prepared
+	portals    map[string]*portal
+	skipping   bool // an error in the extended protocol: everything up to Sync is passed over
+
+	draining atomic.Bool
+	mu       sync.Mutex
+	cancel   context.CancelCauseFunc // of the statement that runs
+}
+
+// prepared is a statement of the extended protocol; p is nil for an empty one.
+type prepared struct {
+	p      *session.Prepared
+	params []column.Type
+}
+
+// portal is a bound statement. A client that fetches it in pieces gets them from what was buffered at its first Execute.
+type portal struct {
+	stmt    *prepared
+	args    []*expr.Node
+	formats []int16
+	rows    *suspended
+}
+
+func newConn(s *Server, nc net.Conn) *conn {
+	c := &conn{s: s, net: nc, statements: map[string]*prepared{}, portals: map[string]*portal{}}
+	c.backend = pgproto3.NewBackend(nc, deadlineWriter{nc, s.o.WriteTimeout})
+	c.backend.SetMaxBodyLen(s.o.MaxMessage)
+	return c
+}
+
+// deadlineWriter gives every write a time by which the client must have taken it.
+type deadlineWriter struct {
+	net     net.Conn
+	timeout time.Duration
+}
+
+func (w deadlineWriter) Write(p []byte) (int, error) {
+	if err := w.net.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
+		return 0, err
+	}
+	return w.net.Write(p)
+}
+
+func (c *conn) close() {
+	if c.session != nil {
+		c.session.Close()
+	}
+	_ = c.net.Close()
+}
+
+// drain ends the connection once its statement is done.
+func (c *conn) drain() {
+	c.draining.Store(true)
+	_ = c.net.SetReadDeadline(time.Unix(1, 0)) // wakes the goroutine if it waits for the client
+}
+
+func (c *conn) cancelStatement() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cancel != nil {
+		c.cancel(pgerr.New(pgerr.QueryCanceled, "canceling statement due to user request"))
+	}
+}
+
+// run serves the connection until its client ends it.
+func (c *conn) run() error {
+	if err := c.net.SetReadDeadline(time.Now().Add(startupTimeout)); err != nil {
+		return err
+	}
+	ok, err := c.startup()
+	if err != nil || !ok {
+		return err
+	}
+	if err := c.net.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	for {
+		if c.draining.Load() {
+			c.fatal(pgerr.New(pgerr.AdminShutdown, "terminating connection due to administrator command"))
+			return nil
+		}
+		msg, err := c.backend.Receive()
+		if err != nil {
+			if c.draining.Load() {
+				continue
+			}
+			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+				return nil
+			}
+			c.fatal(pgerr.Newf(pgerr.ProtocolViolation, "invalid message: %v", err))
+			return err
+		}
+		done, err := c.handle(msg)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// startup greets the client; ok is false if there is nothing more to do (a cancel request).
+func (c *conn) startup() (ok bool, err error) {
+	for range 4 { // SSL, GSS encryption, and then the real thing
+		msg, err := c.backend.ReceiveStartupMessage()
+		if err != nil {
+			return false, err
+		}
+		switch m := msg.(type) {
+		case *pgproto3.SSLRequest, *pgproto3.GSSEncRequest:
+			if _, err := c.net.Write([]byte{'N'}); err != nil {
+				return false, err
+			}
+		case *pgproto3.CancelRequest:
+			c.s.cancel(m.ProcessID, secretOf(m.SecretKey))
+			return false, nil
+		case *pgproto3.StartupMessage:
+			return c.greet(m)
+		default:
+			return false, fmt.Errorf("unexpected %T at the start", msg)
+		}
+	}
+	return false, errors.New("the client asks for encryption again and again")
+}
+
+func (c *conn) greet(m *pgproto3.StartupMessage) (bool, error) {
+	user := m.Parameters["user"]
+	if user == "" {
+		c.fatal(pgerr.New("28000", "no PostgreSQL user name specified in startup packet"))
+		return false, nil
+	}
+	database := m.Parameters["database"]
+	if database == "" {
+		database = user
+	}
+	if !c.s.register(c) {
+		c.fatal(pgerr.New("53300", "sorry, too many clients already"))
+		return false, nil
+	}
+	c.session = c.s.o.Engine.NewSession(user, database)
+	for name, value := range m.Parameters {
+		switch name {
+		case "user", "database", "replication":
+			continue
+		case "options":
+			if err := c.startupOptions(value); err != nil {
+				c.fatal(err)
+				return false, nil
+			}
+			continue
+		}
+		if strings.HasPrefix(name, "_pq_.") {
+			continue
+		}
+		if err := c.session.Set(name, value); err != nil {
+			c.fatal(err)
+			return false, nil
+		}
+	}
+	c.backend.Send(&pgproto3.AuthenticationOk{})
+	c.session.Reported(func(name, value string) { c.backend.Send(&pgproto3.ParameterStatus{Name: name, Value: value}) })
+	c.backend.Send(&pgproto3.BackendKeyData{ProcessID: c.pid, SecretKey: secretBytes(c.secret)})
+	return true, c.ready()
+}
+
+// startupOptions reads the -c name=value settings of the "options" parameter.
+func (c *conn) startupOptions(options string) error {
+	words := strings.Fields(options)
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		setting := ""
+		switch {
+		case w == "-c" && i+1 < len(words):
+			i++
+			setting = words[i]
+		case strings.HasPrefix(w, "-c"):
+			setting = w[2:]
+		case strings.HasPrefix(w, "--"):
+			setting = w[2:]
+		default:
+			continue
+		}
+		if name, value, ok := strings.Cut(setting, "="); ok {
+			if err := c.session.Set(strings.ReplaceAll(name, "-", "_"), value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// handle serves one message; done ends the connection.
+func (c *conn) handle(msg pgproto3.FrontendMessage) (done bool, err error) {
+	if c.skipping {
+		switch msg.(type) {
+		case *pgproto3.Sync, *pgproto3.Terminate:
+		default:
+			return false, nil
+		}
+	}
+	switch m := msg.(type) {
+	case *pgproto3.Query:
+		return false, c.query(m.String)
+	case *pgproto3.Parse:
+		return false, c.extended(c.parse(m))
+	case *pgproto3.Bind:
+		return false, c.extended(c.bind(m))
+	case *pgproto3.Describe:
+		return false, c.extended(c.describe(m))
+	case *pgproto3.Execute:
+		return false, c.extended(c.execute(m))
+	case *pgproto3.Close:
+		if m.ObjectType == 'S' {
+			delete(c.statements, m.Name)
+		} else {
+			delete(c.portals, m.Name)
+		}
+		c.backend.Send(&pgproto3.CloseComplete{})
+		return false, nil
+	case *pgproto3.Flush:
+		return false, c.backend.Flush()
+	case *pgproto3.Sync:
+		c.skipping = false
+		clear(c.portals)
+		return false, c.ready()
+	case *pgproto3.Terminate:
+		return true, nil
+	case *pgproto3.CopyData, *pgproto3.CopyDone, *pgproto3.CopyFail:
+		return false, nil // left over from a COPY that was refused
+	case *pgproto3.FunctionCall:
+		c.fail(pgerr.New(pgerr.FeatureNotSupported, "the function call protocol is not supported"), "")
+		return false, c.ready()
+	}
+	c.fatal(pgerr.Newf(pgerr.ProtocolViolation, "unexpected message %T", msg))
+	return true, nil
+}
+
+func (c *conn) ready() error {
+	c.backend.Send(&pgproto3.ReadyForQuery{TxStatus: byte(c.session.Status())})
+	return c.backend.Flush()
+}
+
+// extended reports the error of a message of the extended protocol.
+func (c *conn) extended(err error) error {
+	if err == nil {
+		return nil
+	}
+	var lost *lostError
+	if errors.As(err, &lost) {
+		return lost.err
+	}
+	c.fail(err, "")
+	c.skipping = true
+	return c.backend.Flush()
+}
+
+// running gives a statement a context that a cancel request ends.
+func (c *conn) running(fn func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(c.s.ctx)
+	c.mu.Lock()
+	c.cancel = cancel
+	c.mu.Unlock()
+	started := time.Now()
+	err := fn(ctx)
+	c.s.statements.Observe(time.Since(started).Seconds())
+	c.mu.Lock()
+	c.cancel = nil
+	c.mu.Unlock()
+	cancel(nil)
+	return err
+}
+
+// query serves a simple query: statements are run one after the other until one fails.
+func (c *conn) query(text string) error {
+	delete(c.statements, "")
+	delete(c.portals, "")
+	err := c.simple(text)
+	var lost *lostError
+	if errors.As(err, &lost) {
+		return lost.err
+	}
+	if err != nil {
+		c.fail(err, text)
+	}
+	return c.ready()
+}
+
+func (c *conn) simple(text string) error {
+	statements, err := c.session.Parse(text)
+	if err != nil {
+		return err
+	}
+	if len(statements) == 0 {
+		c.backend.Send(&pgproto3.EmptyQueryResponse{})
+		return nil
+	}
+	for _, st := range statements {
+		err := c.running(func(ctx context.Context) error {
+			p, err := c.session.Prepare(st.Node, text, nil)
+			if err != nil {
+				return err
+			}
+			if len(p.Params) > 0 {
+				return pgerr.New("42P02", "there is no parameter $1")
+			}
+			out := &output{c: c, describe: true}
+			tag, err := c.session.Execute(ctx, p, nil, out)
+			if err != nil {
+				return err
+			}
+			c.backend.Send(&pgproto3.CommandComplete{CommandTag: []byte(tag)})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *conn) parse(m *pgproto3.Parse) error {
+	if m.Name != "" && c.statements[m.Name] != nil {
+		return pgerr.Newf("42P05", "prepared statement \"%s\" already exists", m.Name)
+	}
+	if len(c.statements) >= maxPrepared {
+		return pgerr.Newf("54000", "more than %d prepared statements", maxPrepared)
+	}
+	statements, err := c.session.Parse(m.Query)
+	if err != nil {
+		return positioned(err, m.Query)
+	}
+	if len(statements) > 1 {
+		return pgerr.New("42601", "cannot insert multiple commands into a prepared statement")
+	}
+	st := &prepared{}
+	if len(statements) == 1 {
+		var declared []column.Type
+		for _, oid := range m.ParameterOIDs {
+			t := column.Type{}
+			if oid != 0 && oid != 705 { // 705 is unknown
+				var ok bool
+				if t, ok = pgtype.FromOID(oid, -1); !ok {
+					return pgerr.Newf("0A000", "parameters of the type with OID %d are not supported", oid)
+				}
+			}
+			declared = append(declared, t)
+		}
+		if st.p, err = c.session.Prepare(statements[0].Node, m.Query, declared); err != nil {
+			return positioned(err, m.Query)
+		}
+		st.params = st.p.Params
+	}
+	c.statements[m.Name] = st
+	c.backend.Send(&pgproto3.ParseComplete{})
+	return nil
+}
+
+func (c *conn) bind(m *pgproto3.Bind) error {
+	st := c.statements[m.PreparedStatement]
+	if st == nil {
+		return pgerr.Newf("26000", "prepared statement \"%s\" does not exist", m.PreparedStatement)
+	}
+	if len(c.portals) >= maxPrepared {
+		return pgerr.Newf("54000", "more than %d portals", maxPrepared)
+	}
+	if len(m.Parameters) != len(st.params) {
+		return pgerr.Newf("08P01", "bind message supplies %d parameters, but prepared statement \"%s\" requires %d", len(m.Parameters), m.PreparedStatement, len(st.params))
+	}
+	if n := len(m.ParameterFormatCodes); n > 1 && n != len(m.Parameters) {
+		return pgerr.Newf("08P01", "bind message has %d parameter formats but %d parameters", n, len(m.Parameters))
+	}
+	p := &portal{stmt: st, formats: append([]int16(nil), m.ResultFormatCodes...)}
+	for i, raw := range m.Parameters {
+		n, err := c.argument(st.params[i], raw, formatOf(m.ParameterFormatCodes, i))
+		if err != nil {
+			return fmt.Errorf("parameter $%d: %w", i+1, err)
+		}
+		p.args = append(p.args, n)
+	}
+	if st.p != nil {
+		if n := len(p.formats); n > 1 && n != len(st.p.Columns) {
+			return pgerr.Newf("08P01", "bind message has %d result formats but query has %d columns", n, len(st.p.Columns))
+		}
+	}
+	for _, f := range p.formats {
+		if f != textFormat && f != binaryFormat {
+			return pgerr.Newf("22023", "unsupported format code: %d", f)
+		}
+	}
+	c.portals[m.DestinationPortal] = p
+	c.backend.Send(&pgproto3.BindComplete{})
+	return nil
+}
+
+// argument makes a constant of a parameter's bytes.
+func (c *conn) argument(t column.Type, raw []byte, format int16) (*expr.Node, error) {
+	if raw == nil {
+		return expr.Null(t, 0), nil
+	}
+	v := column.NewVector(t, 1)
+	var err error
+	if format == binaryFormat {
+		err = pgtype.ParseBinary(v, raw)
+	} else {
+		err = pgtype.ParseText(v, raw, &pgtype.Context{Zone: c.session.Zone()})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return expr.Const(t, string(pgtype.AppendText(nil, v, 0, time.UTC)), 0), nil
+}
+
+func (c *conn) describe(m *pgproto3.Describe) error {
+	if m.ObjectType == 'S' {
+		st := c.statements[m.Name]
+		if st == nil {
+			return pgerr.Newf("26000", "prepared statement \"%s\" does not exist", m.Name)
+		}
+		oids := make([]uint32, len(st.params))
+		for i, t := range st.params {
+			oids[i] = pgtype.OID(t)
+		}
+		c.backend.Send(&pgproto3.ParameterDescription{ParameterOIDs: oids})
+		c.describeRows(st, nil)
+		return nil
+	}
+	p := c.portals[m.Name]
+	if p == nil {
+		return pgerr.Newf("34000", "portal \"%s\" does not exist", m.Name)
+	}
+	c.describeRows(p.stmt, p.formats)
+	return nil
+}
+
+func (c *conn) describeRows(st *prepared, formats []int16) {
+	if st.p == nil || st.p.Columns == nil {
+		c.backend.Send(&pgproto3.NoData{})
+		return
+	}
+	c.backend.Send(rowDescription(st.p.Columns, formats))
+}
+
+func (c *conn) execute(m *pgproto3.Execute) error {
+	p := c.portals[m.Portal]
+	if p == nil {
+		return pgerr.Newf("34000", "portal \"%s\" does not exist", m.Portal)
+	}
+	if p.stmt.p == nil {
+		c.backend.Send(&pgproto3.EmptyQueryResponse{})
+		return nil
+	}
+	if p.rows != nil {
+		return c.resume(p, m.MaxRows)
+	}
+	out := &output{c: c, formats: p.formats}
+	if m.MaxRows > 0 {
+		p.rows = &suspended{}
+		out.keep = p.rows
+	}
+	err := c.running(func(ctx context.Context) error {
+		tag, err := c.session.Execute(ctx, p.stmt.p, p.args, out)
+		if err != nil {
+			return positioned(err, p.stmt.p.Text)
+		}
+		if p.rows != nil {
+			p.rows.tag = tag
+			return nil
+		}
+		c.backend.Send(&pgproto3.CommandComplete{CommandTag: []byte(tag)})
+		return nil
+	})
+	if err == nil && p.rows != nil {
+		return c.resume(p, m.MaxRows)
+	}
+	return err
+}
+
+// resume sends the next rows of a portal that is fetched in pieces.
+func (c *conn) resume(p *portal, limit uint32) error {
+	more, err := p.rows.send(c, limit)
+	if err != nil {
+		return err
+	}
+	if more {
+		c.backend.Send(&pgproto3.PortalSuspended{})
+	} else {
+		c.backend.Send(&pgproto3.CommandComplete{CommandTag: []byte(p.rows.tag)})
+	}
+	return nil
+}
+
+// Session.Parse's positions are in the text it was given.
+func positioned(err error, text string) error {
+	return &placedError{err, text}
+}
+
+// placedError is an error together with the text that its position is in.
+type placedError struct {
+	err  error
+	text string
+}
+
+func (e *placedError) Error() string { return e.err.Error() }
+func (e *placedError) Unwrap() error { return e.err }
+
+// lostError is a connection that cannot be written to any more.
+type lostError struct{ err error }
+
+func (e *lostError) Error() string { return e.err.Error() }
+func (e *lostError) Unwrap() error { return e.err }
+
+// fail sends an error; text is what its position is in.
+func (c *conn) fail(err error, text string) {
+	c.s.failures.Inc()
+	var placed *placedError
+	if errors.As(err, &placed) {
+		text = placed.text
+	}
+	c.backend.Send(errorResponse(err, text, "ERROR"))
+}
+
+// fatal sends an error that ends the connection.
+func (c *conn) fatal(err error) {
+	c.backend.Send(errorResponse(err, "", "FATAL"))
+	_ = c.backend.Flush()
+}
+
+func errorResponse(err error, text, severity string) *pgproto3.ErrorResponse {
+	var pg *pgerr.Error
+	if !errors.As(err, &pg) {
+		code := pgerr.InternalError
+		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+			code = pgerr.QueryCanceled
+		}
+		return &pgproto3.ErrorResponse{Severity: severity, SeverityUnlocalized: severity, Code: code, Message: err.Error()}
+	}
+	r := &pgproto3.ErrorResponse{
+		Severity: severity, SeverityUnlocalized: severity, Code: pg.Code, Message: pg.Message, Detail: pg.Detail, Hint: pg.Hint,
+	}
+	if pg.Position > 0 && text != "" {
+		r.Position = int32(parse.CharPosition(text, pg.Position))
+	}
+	return r
+}
