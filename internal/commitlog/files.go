@@ -1,0 +1,114 @@
+package commitlog
+
+import (
+	"container/list"
+	"sync"
+
+	"github.com/leat-io/leat/internal/vfs"
+)
+
+// fileCache keeps a bounded number of files open. A handle in use is never closed under its user.
+type fileCache struct {
+	fs   vfs.FS
+	most int
+
+	mu   sync.Mutex
+	open map[string]*handle
+	idle list.List // of *handle without users; the front was used last
+}
+
+type handle struct {
+	vfs.File
+	cache *fileCache
+	path  string
+	users int
+	elem  *list.Element
+	gone  bool // no longer in open: closed with its last user
+}
+
+func newFileCache(fs vfs.FS, most int) *fileCache {
+	return &fileCache{fs: fs, most: most, open: map[string]*handle{}}
+}
+
+// acquire opens the file, creating it if need be, or returns the handle there is.
+func (c *fileCache) acquire(path string) (*handle, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := c.open[path]; h != nil {
+		if h.elem != nil {
+			c.idle.Remove(h.elem)
+			h.elem = nil
+		}
+		h.users++
+		return h, nil
+	}
+	for len(c.open) >= c.most && c.idle.Len() > 0 {
+		c.closeIdle(c.idle.Back().Value.(*handle))
+	}
+	f, err := c.fs.OpenReadWrite(path, vfs.Unspecified)
+	if err != nil {
+		return nil, err
+	}
+	h := &handle{File: f, cache: c, path: path, users: 1}
+	c.open[path] = h
+	return h, nil
+}
+
+func (c *fileCache) closeIdle(h *handle) {
+	c.idle.Remove(h.elem)
+	delete(c.open, h.path)
+	_ = h.File.Close() // everything was written; syncs go through a new handle
+}
+
+func (h *handle) retain() {
+	h.cache.mu.Lock()
+	h.users++
+	h.cache.mu.Unlock()
+}
+
+func (h *handle) release() {
+	c := h.cache
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h.users--; h.users > 0 {
+		return
+	}
+	if h.gone {
+		_ = h.File.Close()
+		return
+	}
+	h.elem = c.idle.PushFront(h)
+	if len(c.open) > c.most {
+		c.closeIdle(c.idle.Back().Value.(*handle))
+	}
+}
+
+// forget drops the handle of a file that is removed or replaced.
+func (c *fileCache) forget(path string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.open[path]
+	if h == nil {
+		return
+	}
+	if h.users == 0 {
+		c.closeIdle(h)
+		return
+	}
+	delete(c.open, path)
+	h.gone = true
+}
+
+func (c *fileCache) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open)
+}
+
+func (c *fileCache) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.idle.Len() > 0 {
+		c.closeIdle(c.idle.Front().Value.(*handle))
+	}
+}

@@ -1,0 +1,620 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leat-io/leat/internal/record"
+	"github.com/leat-io/leat/internal/vfs"
+)
+
+// Log is one partition. Safe for concurrent use; appends come from one goroutine, the journal's applier.
+type Log struct {
+	m    *Manager
+	name string
+	id   [16]byte
+	dir  string
+
+	mu         sync.Mutex
+	config     Config
+	known      bool // start and end are those of the checkpoint, until loaded
+	fresh      bool // the checkpoint does not know this log: what its folder has is from before
+	loaded     bool
+	closed     bool
+	damage     error // isolates the partition
+	start, end int64
+	recorded   int64      // end in the last checkpoint: retention stays below it
+	segments   []*segment // by base; the last is active
+	begun      time.Time  // of the active segment
+	dirChanged bool       // files were made or removed since the folder was synced
+	dirty      bool
+	buf        []byte
+
+	producers       Producers
+	producersLoaded bool
+	snapshotAt      int64 // end of the newest snapshot file; -1: none
+}
+
+// Name is the folder's: "topic-0".
+func (l *Log) Name() string { return l.name }
+
+// SetConfig takes effect at the next append or retention pass.
+func (l *Log) SetConfig(c Config) {
+	c.setDefaults()
+	l.mu.Lock()
+	l.config = c
+	l.mu.Unlock()
+}
+
+// StartOffset is the first offset that can be read.
+func (l *Log) StartOffset() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.start
+}
+
+// EndOffset is the offset that the next batch gets.
+func (l *Log) EndOffset() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.end
+}
+
+// Err is the damage that isolates the partition, if it was met.
+func (l *Log) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.damage
+}
+
+// Dirty reports whether something was appended since the last Sync.
+func (l *Log) Dirty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dirty
+}
+
+// Size is the number of bytes in segments.
+func (l *Log) Size() (int64, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.ready(); err != nil {
+		return 0, err
+	}
+	n := int64(0)
+	for _, s := range l.segments {
+		n += s.size
+	}
+	return n, nil
+}
+
+// ready loads the log at its first use; mu is held.
+func (l *Log) ready() error {
+	switch {
+	case l.closed:
+		return ErrClosed
+	case l.damage != nil:
+		return l.damage
+	case l.loaded:
+		return nil
+	}
+	return l.load()
+}
+
+func (l *Log) isolate(err error) error {
+	if errors.Is(err, ErrCorrupt) && l.damage == nil {
+		l.damage = fmt.Errorf("partition %s: %w", l.name, err)
+		l.m.o.Logger.Error("a partition is damaged; the others go on", "partition", l.name, "error", err)
+		return l.damage
+	}
+	return err
+}
+
+// load reads the folder and cuts the log at its recorded end; mu is held.
+func (l *Log) load() error {
+	fs := l.m.o.FS
+	names, err := fs.List(l.dir)
+	if err != nil && !vfs.NotExist(err) {
+		return fmt.Errorf("open log %s: %w", l.name, err)
+	}
+	if len(names) > 0 && l.fresh && l.known {
+		// Nothing in it was recorded: an earlier topic's, or written after the checkpoint and so in the journal still.
+		if err := fs.RemoveAll(l.dir); err != nil {
+			return fmt.Errorf("open log %s: %w", l.name, err)
+		}
+		names = nil
+	}
+	if err := vfs.MkdirAll(fs, l.dir); err != nil {
+		return fmt.Errorf("open log %s: %w", l.name, err)
+	}
+	l.segments, l.snapshotAt = nil, -1
+	for _, name := range names {
+		path := fs.PathJoin(l.dir, name)
+		stem, isLog := strings.CutSuffix(name, ".log")
+		if base, err := strconv.ParseInt(stem, 10, 64); isLog && err == nil && len(stem) == 20 {
+			st, err := fs.Stat(path)
+			if err != nil {
+				return fmt.Errorf("open log %s: %w", l.name, err)
+			}
+			l.segments = append(l.segments, &segment{base: base, path: strings.TrimSuffix(path, ".log"), size: st.Size(), largest: math.MinInt64})
+			continue
+		}
+		for _, suffix := range []string{".deleted", ".cleaned", ".swap", ".tmp"} {
+			if strings.HasSuffix(name, suffix) {
+				if err := fs.Remove(path); err != nil {
+					return fmt.Errorf("open log %s: %w", l.name, err)
+				}
+			}
+		}
+	}
+	slices.SortFunc(l.segments, func(a, b *segment) int { return int(min(1, max(-1, a.base-b.base))) })
+	if err := l.place(); err != nil {
+		return l.isolate(err)
+	}
+	l.begun = l.m.o.Clock.Now()
+	l.loaded, l.fresh = true, false
+	return nil
+}
+
+// place finds the recorded end, or, where none is recorded, the end of the last whole batch, and cuts the log there.
+func (l *Log) place() error {
+	if !l.known {
+		return l.placeUnknown()
+	}
+	if len(l.segments) == 0 {
+		if l.end > l.start {
+			return &CorruptError{File: l.dir, Reason: fmt.Sprintf("there are no segments, and the log ended at offset %d", l.end)}
+		}
+		return nil
+	}
+	if first := l.segments[0].base; first > l.start {
+		if first > l.end {
+			return &CorruptError{File: l.segments[0].logPath(), Reason: fmt.Sprintf("the segments before it are missing: the log ended at offset %d", l.end)}
+		}
+		// Retention removed segments after the checkpoint.
+		l.start = first
+	}
+	return l.cut(l.end)
+}
+
+func (l *Log) placeUnknown() error {
+	for i, s := range l.segments {
+		if i == 0 {
+			l.start, l.end = s.base, s.base
+		}
+		h, err := l.m.files.acquire(s.logPath())
+		if err != nil {
+			return err
+		}
+		if s.base < l.end {
+			h.release()
+			return &CorruptError{File: s.logPath(), Reason: fmt.Sprintf("it begins before offset %d, where the segment before it ends", l.end)}
+		}
+		l.end = max(l.end, s.base)
+		s.indexed = true
+		next, err := scan(h, s.logPath(), 0, s.size, true, func(b *record.Header, pos int64) bool {
+			s.note(b, pos, l.config.IndexIntervalBytes)
+			l.end = b.NextOffset()
+			return true
+		})
+		h.release()
+		s.verifiedTo = next
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, ErrCorrupt) || i < len(l.segments)-1 {
+			return err
+		}
+		l.m.o.Logger.Warn("a partition's last segment is cut behind its last whole batch", "partition", l.name, "error", err)
+		return l.cutFile(s, next)
+	}
+	return nil
+}
+
+// cut removes everything at or above offset end, which must be the end of a batch.
+func (l *Log) cut(end int64) error {
+	keep := len(l.segments)
+	for keep > 0 && l.segments[keep-1].base > end {
+		keep--
+	}
+	// One that begins at the end has nothing to keep, but may be the only one there is.
+	if keep > 1 && l.segments[keep-1].base == end {
+		if l.segments[keep-1].size > 0 {
+			if err := l.cutFile(l.segments[keep-1], 0); err != nil {
+				return err
+			}
+		}
+	}
+	for _, s := range l.segments[keep:] {
+		if err := l.remove(s); err != nil {
+			return err
+		}
+	}
+	l.segments = l.segments[:keep]
+	if keep == 0 {
+		return nil
+	}
+	s := l.segments[keep-1]
+	if s.base == end {
+		if s.size > 0 {
+			return l.cutFile(s, 0)
+		}
+		return nil
+	}
+	h, err := l.m.files.acquire(s.logPath())
+	if err != nil {
+		return err
+	}
+	defer h.release()
+	// The index leads near the end; without it the walk is longer.
+	err = l.cutAt(s, h, end, true)
+	if errors.Is(err, ErrCorrupt) {
+		err = l.cutAt(s, h, end, false)
+	}
+	return err
+}
+
+// cutAt cuts the segment, which holds the end.
+func (l *Log) cutAt(s *segment, h *handle, end int64, useIndex bool) error {
+	from := int64(0)
+	s.forgetIndex()
+	if useIndex && l.readIndexFiles(s, h) {
+		i := len(s.index)
+		for i > 0 && s.base+int64(s.index[i-1].rel) >= end {
+			i--
+		}
+		s.index = s.index[:i]
+		k := len(s.times)
+		for k > 0 && s.base+int64(s.times[k-1].rel) >= end {
+			k--
+		}
+		s.times = s.times[:k]
+		if i > 0 {
+			from = int64(s.index[i-1].pos)
+		}
+		s.largest = math.MinInt64
+		if k > 0 {
+			s.largest = s.times[k-1].ts
+		} else if i > 0 {
+			from, s.index = 0, nil
+		}
+	} else {
+		s.forgetIndex()
+	}
+	indexed := len(s.index)
+	at := from
+	reached := s.base
+	if indexed > 0 {
+		reached = -1
+	}
+	_, err := scan(h, s.logPath(), from, s.size, true, func(b *record.Header, pos int64) bool {
+		if b.BaseOffset >= end {
+			return false
+		}
+		if indexed > 0 && pos == from {
+			s.sinceIx = int64(b.Size())
+			s.largest = max(s.largest, b.MaxTimestamp)
+		} else {
+			s.note(b, pos, l.config.IndexIntervalBytes)
+		}
+		at, reached = pos+int64(b.Size()), b.NextOffset()
+		return reached < end
+	})
+	if reached != end {
+		if err == nil || !errors.Is(err, ErrCorrupt) {
+			if err != nil {
+				return err
+			}
+			err = &CorruptError{File: s.logPath(), Offset: at, Reason: fmt.Sprintf("the batches end at offset %d, and the log ended at %d", reached, end)}
+		}
+		return err
+	}
+	s.indexed = true
+	s.verifiedFrom, s.verifiedTo = from, at
+	if at < s.size {
+		return l.cutFile(s, at)
+	}
+	return nil
+}
+
+// cutFile truncates the segment's file.
+func (l *Log) cutFile(s *segment, size int64) error {
+	f, err := l.m.o.FS.OpenReadWrite(s.logPath(), vfs.Unspecified)
+	if err != nil {
+		return err
+	}
+	err = vfs.Truncate(l.m.o.FS, s.logPath(), f, size)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("cut %s: %w", s.logPath(), err)
+	}
+	l.m.files.forget(s.logPath())
+	s.size, s.unsynced = size, true
+	s.verifiedTo = min(s.verifiedTo, size)
+	s.saved, s.savedTs = 0, 0
+	if size == 0 {
+		s.forgetIndex()
+		s.indexed = true
+	}
+	l.setDirty()
+	return nil
+}
+
+func (l *Log) setDirty() {
+	if !l.dirty {
+		l.dirty = true
+		l.m.markDirty(l)
+	}
+}
+
+// remove deletes the segment's files.
+func (l *Log) remove(s *segment) error {
+	fs := l.m.o.FS
+	l.m.files.forget(s.logPath())
+	if err := fs.Remove(s.logPath()); err != nil && !vfs.NotExist(err) {
+		return fmt.Errorf("remove segment: %w", err)
+	}
+	for _, p := range []string{s.indexPath(), s.timePath(), s.path + ".txnindex"} {
+		if err := fs.Remove(p); err != nil && !vfs.NotExist(err) {
+			return fmt.Errorf("remove index: %w", err)
+		}
+	}
+	l.dirChanged = true
+	l.setDirty()
+	return nil
+}
+
+// Append adds a batch whose base offset is in its header. It is called by the journal's applier, in order; a batch that is there
+// already, by offset and checksum, is skipped. The checksum is not verified again.
+func (l *Log) Append(batch []byte) error {
+	h, err := record.ParseHeader(batch)
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", l.name, err)
+	}
+	if h.Size() != len(batch) {
+		return fmt.Errorf("append to %s: %w: it has %d bytes and says %d", l.name, record.ErrInvalid, len(batch), h.Size())
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.ready(); err != nil {
+		return err
+	}
+	if h.BaseOffset < l.end {
+		return l.isolate(l.compare(&h))
+	}
+	if h.BaseOffset > l.end && (len(l.segments) > 0 || l.end > 0) {
+		return l.isolate(&CorruptError{File: l.dir, Reason: fmt.Sprintf("the next batch has the offset %d, and the log ends at %d: what lay between is missing", h.BaseOffset, l.end)})
+	}
+	if len(l.segments) == 0 && l.end == 0 {
+		l.start = h.BaseOffset
+	}
+	s, err := l.active(&h)
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", l.name, err)
+	}
+	f, err := l.m.files.acquire(s.logPath())
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", l.name, err)
+	}
+	_, err = f.WriteAt(batch, s.size)
+	f.release()
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", l.name, err)
+	}
+	s.note(&h, s.size, l.config.IndexIntervalBytes)
+	if s.verifiedTo < s.size || s.verifiedFrom > s.size {
+		s.verifiedFrom = s.size
+	}
+	s.size += int64(len(batch))
+	s.verifiedTo = s.size
+	s.unsynced = true
+	l.end = h.NextOffset()
+	if h.ProducerID >= 0 {
+		if err := l.loadProducers(); err != nil {
+			return err
+		}
+		l.producers.Update(&h)
+	}
+	l.setDirty()
+	return nil
+}
+
+// compare checks that a batch below the end is the one that is there. One below the start was removed since.
+func (l *Log) compare(want *record.Header) error {
+	if want.NextOffset() <= l.start || len(l.segments) == 0 || want.BaseOffset < l.segments[0].base {
+		return nil
+	}
+	s := l.segmentOf(want.BaseOffset)
+	var found record.Header
+	err := l.walkFrom(s, want.BaseOffset, func(h *record.Header, pos int64) bool {
+		found = *h
+		return false
+	})
+	if err != nil {
+		return err
+	}
+	if found.BaseOffset != want.BaseOffset || found.CRC != want.CRC {
+		return &CorruptError{File: s.logPath(), Reason: fmt.Sprintf("the batch at offset %d is not the one in the journal", want.BaseOffset)}
+	}
+	return nil
+}
+
+// active returns the segment for the next batch, and rolls if need be.
+func (l *Log) active(h *record.Header) (*segment, error) {
+	if n := len(l.segments); n > 0 {
+		s := l.segments[n-1]
+		if s.size == 0 && s.base == h.BaseOffset {
+			return s, nil
+		}
+		full := s.size+int64(h.Size()) > l.config.SegmentBytes || s.size+int64(h.Size()) > math.MaxInt32
+		far := h.LastOffset()-s.base > math.MaxInt32
+		old := l.m.o.Clock.Now().Sub(l.begun) > l.config.SegmentAge
+		if s.size > 0 && !full && !far && !old {
+			return s, l.ensureIndex(s)
+		}
+		if err := l.seal(s); err != nil {
+			return nil, err
+		}
+	}
+	s := &segment{base: h.BaseOffset, path: l.m.o.FS.PathJoin(l.dir, segmentName(h.BaseOffset)), indexed: true, largest: math.MinInt64}
+	l.segments = append(l.segments, s)
+	l.begun = l.m.o.Clock.Now()
+	l.dirChanged = true
+	return s, nil
+}
+
+// seal ends the active segment: its indexes and a snapshot of the producers go to their files.
+func (l *Log) seal(s *segment) error {
+	if err := l.saveIndex(s); err != nil {
+		return err
+	}
+	if l.producersLoaded {
+		return l.writeSnapshot()
+	}
+	return nil
+}
+
+// Roll seals the active segment now, so that retention may remove it.
+func (l *Log) Roll() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.ready(); err != nil {
+		return err
+	}
+	return l.roll()
+}
+
+func (l *Log) roll() error {
+	n := len(l.segments)
+	if n == 0 || l.segments[n-1].size == 0 {
+		return nil
+	}
+	if err := l.seal(l.segments[n-1]); err != nil {
+		return err
+	}
+	s := &segment{base: l.end, path: l.m.o.FS.PathJoin(l.dir, segmentName(l.end)), indexed: true, largest: math.MinInt64}
+	f, err := l.m.files.acquire(s.logPath())
+	if err != nil {
+		return err
+	}
+	f.release()
+	l.segments = append(l.segments, s)
+	l.begun = l.m.o.Clock.Now()
+	l.dirChanged = true
+	l.setDirty()
+	return nil
+}
+
+// Sync makes everything appended so far durable.
+func (l *Log) Sync() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return ErrClosed
+	}
+	if !l.loaded {
+		l.mu.Unlock()
+		return nil
+	}
+	l.dirty = false
+	var todo []*segment
+	for _, s := range l.segments {
+		if s.unsynced {
+			s.unsynced = false
+			todo = append(todo, s)
+		}
+	}
+	dir := l.dirChanged
+	l.dirChanged = false
+	var err error
+	if n := len(l.segments); n > 0 {
+		err = l.saveIndex(l.segments[n-1])
+	}
+	if err == nil && l.producersLoaded && l.producers.hasChanged() {
+		err = l.writeSnapshot()
+	}
+	l.mu.Unlock()
+	for _, s := range todo {
+		if err != nil {
+			break
+		}
+		var f *handle
+		if f, err = l.m.files.acquire(s.logPath()); err == nil {
+			err = f.SyncData()
+			f.release()
+		}
+	}
+	if err == nil && dir {
+		err = vfs.SyncDir(l.m.o.FS, l.dir)
+	}
+	if err == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range todo {
+		s.unsynced = true
+	}
+	l.dirChanged = l.dirChanged || dir
+	l.setDirty()
+	return fmt.Errorf("sync log %s: %w", l.name, err)
+}
+
+// Truncate removes everything at or above end, which must be the end of a batch; for recovery only.
+func (l *Log) Truncate(end int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.ready(); err != nil {
+		return err
+	}
+	if end >= l.end {
+		return nil
+	}
+	if err := l.cut(max(end, l.start)); err != nil {
+		return l.isolate(err)
+	}
+	l.end = max(end, l.start)
+	l.producers = Producers{}
+	l.producersLoaded = false
+	return nil
+}
+
+// Delete closes the log and removes its folder.
+func (l *Log) Delete() error {
+	if err := l.Close(); err != nil {
+		return err
+	}
+	if err := l.m.o.FS.RemoveAll(l.dir); err != nil && !vfs.NotExist(err) {
+		return fmt.Errorf("delete log %s: %w", l.name, err)
+	}
+	return vfs.SyncDir(l.m.o.FS, l.m.o.Dir)
+}
+
+// Close ends the use of the log; it does not sync.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	for _, s := range l.segments {
+		l.m.files.forget(s.logPath())
+	}
+	l.mu.Unlock()
+	l.m.mu.Lock()
+	defer l.m.mu.Unlock()
+	delete(l.m.dirty, l)
+	if l.m.logs[l.name] == l {
+		delete(l.m.logs, l.name)
+	}
+	return nil
+}

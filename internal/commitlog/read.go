@@ -1,0 +1,264 @@
+package commitlog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"sync"
+
+	"github.com/leat-io/leat/internal/record"
+	"github.com/leat-io/leat/internal/vfs"
+)
+
+// Chunk is what Read found: whole batches, as a range of a file. Release it when it has been sent. The zero Chunk is empty.
+type Chunk struct {
+	First int64 // base offset of the first batch; it may be below the offset that was asked for
+	Next  int64 // offset after the last batch
+
+	file   *handle
+	offset int64
+	length int
+}
+
+// Len is the number of bytes.
+func (c *Chunk) Len() int { return c.length }
+
+// FileRange returns descriptor, offset and length for sendfile; ok is false where no descriptor stands behind the file.
+func (c *Chunk) FileRange() (fd uintptr, offset int64, length int, ok bool) {
+	if c.file == nil {
+		return 0, 0, 0, false
+	}
+	fd = c.file.Fd()
+	return fd, c.offset, c.length, fd != vfs.InvalidFd
+}
+
+// AppendTo appends the chunk's bytes to dst.
+func (c *Chunk) AppendTo(dst []byte) ([]byte, error) {
+	if c.length == 0 {
+		return dst, nil
+	}
+	from := len(dst)
+	if cap(dst)-from < c.length {
+		dst = append(make([]byte, 0, from+c.length), dst...)
+	}
+	dst = dst[:from+c.length]
+	if n, err := c.file.ReadAt(dst[from:], c.offset); err != nil && !(errors.Is(err, io.EOF) && n == c.length) {
+		return dst[:from], fmt.Errorf("read %s: %w", c.file.path, err)
+	}
+	return dst, nil
+}
+
+var copyPool = sync.Pool{New: func() any { b := make([]byte, 64<<10); return &b }}
+
+// WriteTo writes the chunk's bytes.
+func (c *Chunk) WriteTo(w io.Writer) (int64, error) {
+	buf := copyPool.Get().(*[]byte)
+	defer copyPool.Put(buf)
+	var sent int64
+	for sent < int64(c.length) {
+		b := (*buf)[:min(int64(len(*buf)), int64(c.length)-sent)]
+		if n, err := c.file.ReadAt(b, c.offset+sent); err != nil && !(errors.Is(err, io.EOF) && n == len(b)) {
+			return sent, fmt.Errorf("read %s: %w", c.file.path, err)
+		}
+		n, err := w.Write(b)
+		sent += int64(n)
+		if err != nil {
+			return sent, err
+		}
+	}
+	return sent, nil
+}
+
+// Release ends the use of the file; the chunk must not be used after it.
+func (c *Chunk) Release() {
+	if c.file != nil {
+		c.file.release()
+	}
+	*c = Chunk{}
+}
+
+// segmentOf returns the segment that has the offset, or the one before the hole that it is in; mu is held.
+func (l *Log) segmentOf(offset int64) *segment {
+	i := sort.Search(len(l.segments), func(i int) bool { return l.segments[i].base > offset })
+	return l.segments[max(0, i-1)]
+}
+
+// walkFrom walks the segment's batches from the first whose last offset is >= offset; mu is held. An index that leads astray is
+// built again.
+func (l *Log) walkFrom(s *segment, offset int64, fn func(h *record.Header, pos int64) bool) error {
+	for again := false; ; again = true {
+		if err := l.ensureIndex(s); err != nil {
+			return err
+		}
+		f, err := l.m.files.acquire(s.logPath())
+		if err != nil {
+			return err
+		}
+		from := s.locate(offset)
+		astray, met := false, false
+		_, err = scan(f, s.logPath(), from, s.size, false, func(h *record.Header, pos int64) bool {
+			if pos == from && from > 0 && h.BaseOffset > offset && !again {
+				astray = true
+				return false
+			}
+			if h.LastOffset() < offset {
+				return true
+			}
+			met = true
+			return fn(h, pos)
+		})
+		f.release()
+		if from > 0 && !again && (astray || errors.Is(err, ErrCorrupt) && !met) {
+			if err := l.rebuildIndex(s); err != nil {
+				return err
+			}
+			continue
+		}
+		return err
+	}
+}
+
+// rebuildIndex builds the segment's indexes from its batches.
+func (l *Log) rebuildIndex(s *segment) error {
+	l.m.o.Logger.Warn("an index is damaged and is built again", "file", s.indexPath())
+	f, err := l.m.files.acquire(s.logPath())
+	if err != nil {
+		return err
+	}
+	defer f.release()
+	s.forgetIndex()
+	if _, err := scan(f, s.logPath(), 0, s.size, false, func(h *record.Header, pos int64) bool {
+		s.note(h, pos, l.config.IndexIntervalBytes)
+		return true
+	}); err != nil {
+		s.forgetIndex()
+		return err
+	}
+	s.indexed = true
+	return nil
+}
+
+// Read returns whole batches, from the one that has offset on, up to maxBytes and with every record below limit. With atLeastOne the first
+// batch is returned even if it is larger. An empty Chunk says that there is nothing at offset yet, or within the limits.
+func (l *Log) Read(offset int64, maxBytes int, limit int64, atLeastOne bool) (Chunk, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if offset < l.start || offset > l.end {
+		return Chunk{}, fmt.Errorf("partition %s: %w: %d is not in [%d, %d]", l.name, ErrOffsetOutOfRange, offset, l.start, l.end)
+	}
+	if offset == l.end || offset >= limit {
+		return Chunk{First: offset, Next: offset}, nil
+	}
+	if err := l.ready(); err != nil {
+		return Chunk{}, err
+	}
+	i := sort.Search(len(l.segments), func(i int) bool { return l.segments[i].base > offset })
+	for i = max(0, i-1); i < len(l.segments); i++ {
+		c, err := l.readSegment(l.segments[i], offset, maxBytes, min(limit, l.end), atLeastOne)
+		if err != nil {
+			return Chunk{}, l.isolateRead(err)
+		}
+		if c.length > 0 || c.Next > 0 {
+			return c, nil
+		}
+		// The offset is in a hole behind this segment's last batch.
+	}
+	return Chunk{First: offset, Next: offset}, nil
+}
+
+// isolateRead reports damage; what lies before it can still be read.
+func (l *Log) isolateRead(err error) error {
+	if errors.Is(err, ErrCorrupt) {
+		l.m.o.Logger.Error("a partition is damaged", "partition", l.name, "error", err)
+	}
+	return fmt.Errorf("read partition %s: %w", l.name, err)
+}
+
+// readSegment returns a Chunk with Next 0 if the segment ends before the offset.
+func (l *Log) readSegment(s *segment, offset int64, maxBytes int, limit int64, atLeastOne bool) (Chunk, error) {
+	var c Chunk
+	begin, end := int64(-1), int64(-1)
+	var skipTo int64
+	step := func(h *record.Header, pos int64) bool {
+		if begin < 0 {
+			begin, end = pos, pos
+			c.First, c.Next = h.BaseOffset, offset
+			if h.NextOffset() > limit {
+				return false
+			}
+			if int64(h.Size()) > int64(maxBytes) && !atLeastOne {
+				return false
+			}
+			end, c.Next = pos+int64(h.Size()), h.NextOffset()
+			// Jump over what the index says is within both bounds.
+			at := min(s.locatePos(pos+int64(maxBytes)), s.locate(limit-1))
+			if at > end+scanBytes {
+				skipTo = at
+				return false
+			}
+			return true
+		}
+		if h.NextOffset() > limit || pos+int64(h.Size())-begin > int64(maxBytes) {
+			return false
+		}
+		end, c.Next = pos+int64(h.Size()), h.NextOffset()
+		return true
+	}
+	if err := l.walkFrom(s, offset, step); err != nil && begin < 0 {
+		return c, err
+	}
+	if begin < 0 || end == begin {
+		return c, nil
+	}
+	f, err := l.m.files.acquire(s.logPath())
+	if err != nil {
+		return Chunk{}, err
+	}
+	if skipTo > end {
+		// An index entry in the middle may be wrong: then the shorter chunk is right, too.
+		at, next := end, c.Next
+		_, serr := scan(f, s.logPath(), skipTo, s.size, false, func(h *record.Header, pos int64) bool {
+			if h.BaseOffset < next || h.NextOffset() > limit || pos+int64(h.Size())-begin > int64(maxBytes) {
+				return false
+			}
+			at, next = pos+int64(h.Size()), h.NextOffset()
+			return true
+		})
+		if serr == nil || errors.Is(serr, ErrCorrupt) {
+			end, c.Next = at, next
+		}
+	}
+	if begin < s.verifiedFrom || end > s.verifiedTo {
+		if end, err = l.verify(s, f, begin, end, &c); err != nil {
+			f.release()
+			return Chunk{}, err
+		}
+	}
+	c.file, c.offset, c.length = f, begin, int(end-begin)
+	return c, nil
+}
+
+// verify checks the checksums of begin..end, which nobody has since the process began, and remembers that. Damage behind the first batch
+// shortens the chunk.
+func (l *Log) verify(s *segment, f *handle, begin, end int64, c *Chunk) (int64, error) {
+	next := c.First
+	at, err := scan(f, s.logPath(), begin, end, true, func(h *record.Header, pos int64) bool {
+		next = h.NextOffset()
+		return true
+	})
+	if at > begin {
+		if begin <= s.verifiedTo && begin >= s.verifiedFrom || at >= s.verifiedFrom && at <= s.verifiedTo {
+			s.verifiedFrom, s.verifiedTo = min(s.verifiedFrom, begin), max(s.verifiedTo, at)
+		} else {
+			s.verifiedFrom, s.verifiedTo = begin, at
+		}
+	}
+	if err != nil && at == begin {
+		return begin, err
+	}
+	if at < end {
+		c.Next = next
+	}
+	return at, nil
+}

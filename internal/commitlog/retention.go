@@ -1,0 +1,168 @@
+package commitlog
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leat-io/leat/internal/record"
+	"github.com/leat-io/leat/internal/vfs"
+)
+
+// SetStartOffset moves the start forward, as DeleteRecords asks; segments below it are removed by the next retention pass. It is
+// durable with the next Manager.Sync: who must promise more keeps it in a unit of the journal and sets it again on start.
+func (l *Log) SetStartOffset(offset int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	if offset > l.end || offset < 0 {
+		return fmt.Errorf("partition %s: %w: %d is not in [%d, %d]", l.name, ErrOffsetOutOfRange, offset, l.start, l.end)
+	}
+	l.start = max(l.start, offset)
+	return nil
+}
+
+// ApplyRetention removes whole segments below highWatermark, and below the end that the last Manager.Sync recorded, that are too old, beyond the size, or below the start. A log that
+// was not used since the process began is loaded for it only if it has a bound.
+func (l *Log) ApplyRetention(now time.Time, highWatermark int64) (newStart int64, deleted int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.end == l.start && !l.loaded {
+		return l.start, 0, nil
+	}
+	if err := l.ready(); err != nil {
+		return l.start, 0, err
+	}
+	total := int64(0)
+	for _, s := range l.segments {
+		total += s.size
+	}
+	// The active segment goes, too, when all of it is too old or below the start: then an empty one takes its place.
+	for len(l.segments) > 0 {
+		s := l.segments[0]
+		next := l.end
+		if len(l.segments) > 1 {
+			next = l.segments[1].base
+		}
+		if next > min(highWatermark, l.recorded) || s.size == 0 {
+			break
+		}
+		gone := next <= l.start
+		if !gone && l.config.RetentionBytes > 0 {
+			gone = total-s.size >= l.config.RetentionBytes
+		}
+		if !gone && l.config.Retention > 0 {
+			if gone, err = l.tooOld(s, now.Add(-l.config.Retention).UnixMilli()); err != nil {
+				return l.start, deleted, l.isolateRead(err)
+			}
+		}
+		if !gone {
+			break
+		}
+		if len(l.segments) == 1 {
+			if err := l.loadProducers(); err != nil {
+				return l.start, deleted, err
+			}
+			if err := l.roll(); err != nil {
+				return l.start, deleted, err
+			}
+			// The new segment is what keeps the end: it is there before the old one goes.
+			if err := vfs.SyncDir(l.m.o.FS, l.dir); err != nil {
+				return l.start, deleted, err
+			}
+		}
+		total -= s.size
+		if err := l.remove(s); err != nil {
+			return l.start, deleted, err
+		}
+		l.segments = slices.Delete(l.segments, 0, 1)
+		l.start = max(l.start, l.segments[0].base)
+		deleted++
+	}
+	return l.start, deleted, nil
+}
+
+// tooOld reports whether every record of the segment is older than the time in milliseconds. The index is only a hint: before
+// anything is removed the batches are asked.
+func (l *Log) tooOld(s *segment, before int64) (bool, error) {
+	if err := l.ensureIndex(s); err != nil {
+		return false, err
+	}
+	if s.largest >= before {
+		return false, nil
+	}
+	f, err := l.m.files.acquire(s.logPath())
+	if err != nil {
+		return false, err
+	}
+	defer f.release()
+	largest := int64(math.MinInt64)
+	if _, err := scan(f, s.logPath(), 0, s.size, false, func(h *record.Header, pos int64) bool {
+		largest = max(largest, h.MaxTimestamp)
+		return true
+	}); err != nil {
+		return false, err
+	}
+	s.largest = max(s.largest, largest)
+	return largest < before, nil
+}
+
+func (l *Log) snapshotPath(offset int64) string {
+	return l.m.o.FS.PathJoin(l.dir, segmentName(offset)+".snapshot")
+}
+
+// snapshotOffsets returns the offsets of the snapshot files, the newest first.
+func snapshotOffsets(names []string) []int64 {
+	var at []int64
+	for _, n := range names {
+		if stem, ok := strings.CutSuffix(n, ".snapshot"); ok && len(stem) == 20 {
+			if v, err := strconv.ParseInt(stem, 10, 64); err == nil {
+				at = append(at, v)
+			}
+		}
+	}
+	slices.Sort(at)
+	slices.Reverse(at)
+	return at
+}
+
+// keptSnapshots: the last one may be torn by a crash.
+const keptSnapshots = 2
+
+// writeSnapshot writes the producers' state at the end of the log; mu is held.
+func (l *Log) writeSnapshot() error {
+	fs, path := l.m.o.FS, l.snapshotPath(l.end)
+	f, err := fs.Create(path, vfs.Unspecified)
+	if err != nil {
+		return fmt.Errorf("write producer snapshot: %w", err)
+	}
+	_, err = f.Write(l.producers.snapshot(l.end))
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("write producer snapshot: %w", err)
+	}
+	l.snapshotAt = l.end
+	l.dirChanged = true
+	names, err := fs.List(l.dir)
+	if err != nil {
+		return err
+	}
+	for i, at := range snapshotOffsets(names) {
+		if i >= keptSnapshots {
+			if err := fs.Remove(l.snapshotPath(at)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
