@@ -96,13 +96,7 @@ func (g *Generator) Auction(k int64, a *AuctionEvent) {
 func (g *Generator) Bid(k int64, b *BidEvent) {
 	number := g.number(k)
 	id := g.config.FirstEventID + number
-	r := g.random(id)
-	b.Auction, b.Bidder = drawBidParties(&r, id)
-	b.Price = drawPrice(&r)
-	channel := drawChannel(&r)
-	b.Channel, b.URL = g.channels[channel], g.urls[channel]
-	b.DateTime = g.millis(number)
-	b.Extra = g.extra(&r, bidExtraSoFar, bidBytes)
+	g.bidUpTo(drawAll, id, number, b)
 }
 
 func drawBidParties(r *random, id int64) (auction, bidder int64) {

@@ -213,11 +213,6 @@ func activePerson(r *random, id int64) int64 {
 	return people - active + int64(r.below(int32(active+personLead)))
 }
 
-func drawPrice(r *random) int64 {
-	p := math.Pow(10, r.double()*6)
-	return int64(math.Floor(float64(p*100) + 0.5))
-}
-
 // appendString appends a random word of 3 to limit-1 characters, special ones among them; spaces at its ends are trimmed.
 func appendString(dst []byte, r *random, limit int32, special byte) []byte {
 	from := len(dst)

@@ -1,0 +1,99 @@
+// Package cli is the command line of leat. Data goes to standard output, everything else to standard error; the exit codes are 0 for success,
+// 1 for a failure, 2 for wrong usage, 3 for an SQL error and 130 for an interrupt.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// The exit codes.
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitSQL         = 3
+	exitInterrupted = 130
+)
+
+// codeError is an error with an exit code of its own.
+type codeError struct {
+	code int
+	err  error
+}
+
+func (e *codeError) Error() string { return e.err.Error() }
+func (e *codeError) Unwrap() error { return e.err }
+
+func usage(format string, args ...any) error {
+	return &codeError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// Main runs a command line and returns its exit code.
+func Main(args []string, in io.Reader, out, errs io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errs)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	var coded *codeError
+	switch {
+	case errors.As(err, &coded):
+		fmt.Fprintln(errs, "leat:", coded.err)
+		return coded.code
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return exitInterrupted
+	}
+	fmt.Fprintln(errs, "leat:", err)
+	if strings.HasPrefix(err.Error(), "unknown ") || strings.HasPrefix(err.Error(), "accepts ") || strings.HasPrefix(err.Error(), "requires ") {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "leat",
+		Short: "The log and the brain of stream processing in one binary",
+		Long: "Leat is a log that Kafka's clients use, and an engine that keeps SQL views over it up to date, exactly once.\n" +
+			"Every flag can also be set as an environment variable: --state-memory is LEAT_STATE_MEMORY.",
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		PersistentPreRunE: fromEnvironment,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codeError{exitUsage, err} })
+	root.CompletionOptions.DisableDefaultCmd = true
+	root.AddCommand(serverCommand(), sqlCommand(), topicCommand(), produceCommand(), consumeCommand(), demoCommand(), benchCommand(), versionCommand())
+	return root
+}
+
+// fromEnvironment gives flags that are not on the command line the value of their LEAT_ variable.
+func fromEnvironment(cmd *cobra.Command, _ []string) error {
+	var failed error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Changed || failed != nil {
+			return
+		}
+		name := "LEAT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if v, ok := os.LookupEnv(name); ok {
+			if err := f.Value.Set(v); err != nil {
+				failed = usage("%s=%q: %w", name, v, err)
+			}
+		}
+	})
+	return failed
+}

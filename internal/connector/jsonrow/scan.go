@@ -1,0 +1,328 @@
+package jsonrow
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+)
+
+// maxDepth is how deeply objects and arrays may nest.
+const maxDepth = 100
+
+// SyntaxError is a text that is not one JSON object, by RFC 8259.
+type SyntaxError struct {
+	Offset  int // byte offset in the text
+	Message string
+}
+
+func (e *SyntaxError) Error() string { return fmt.Sprintf("JSON at byte %d: %s", e.Offset, e.Message) }
+
+type kind uint8
+
+const (
+	absent kind = iota
+	null
+	boolean
+	number
+	text        // a string without escapes: from and to lie within the quotes
+	escapedText // a string with escapes
+	composite   // an object or array
+)
+
+// token is one value of the object, as a range of the text.
+type token struct {
+	kind     kind
+	from, to int
+}
+
+// scanner walks a text once and checks its grammar, all of it.
+type scanner struct {
+	data []byte
+	at   int
+}
+
+func (s *scanner) fail(format string, args ...any) error {
+	return &SyntaxError{Offset: s.at, Message: fmt.Sprintf(format, args...)}
+}
+
+func (s *scanner) unexpected(want string) error {
+	if s.at >= len(s.data) {
+		return s.fail("the text ends where %s is expected", want)
+	}
+	r, _ := utf8.DecodeRune(s.data[s.at:])
+	return s.fail("%q where %s is expected", r, want)
+}
+
+func (s *scanner) space() {
+	for s.at < len(s.data) {
+		switch s.data[s.at] {
+		case ' ', '\t', '\n', '\r':
+			s.at++
+		default:
+			return
+		}
+	}
+}
+
+// value scans one value; depth is how deep it lies.
+func (s *scanner) value(depth int) (token, error) {
+	if s.at >= len(s.data) {
+		return token{}, s.unexpected("a value")
+	}
+	from := s.at
+	switch c := s.data[s.at]; {
+	case c == '"':
+		return s.string()
+	case c == '-' || c >= '0' && c <= '9':
+		return s.number()
+	case c == '{':
+		err := s.object(depth + 1)
+		return token{composite, from, s.at}, err
+	case c == '[':
+		err := s.array(depth + 1)
+		return token{composite, from, s.at}, err
+	case c == 't':
+		return s.word("true", boolean)
+	case c == 'f':
+		return s.word("false", boolean)
+	case c == 'n':
+		return s.word("null", null)
+	}
+	return token{}, s.unexpected("a value")
+}
+
+func (s *scanner) word(w string, k kind) (token, error) {
+	if !bytes.HasPrefix(s.data[s.at:], []byte(w)) {
+		return token{}, s.unexpected("a value")
+	}
+	from := s.at
+	s.at += len(w)
+	return token{k, from, s.at}, nil
+}
+
+func (s *scanner) string() (token, error) {
+	s.at++ // the quote
+	t := token{kind: text, from: s.at}
+	for s.at < len(s.data) {
+		switch c := s.data[s.at]; {
+		case c == '"':
+			t.to = s.at
+			s.at++
+			return t, nil
+		case c == '\\':
+			t.kind = escapedText
+			if err := s.escape(); err != nil {
+				return token{}, err
+			}
+		case c < ' ':
+			return token{}, s.fail("the control character %#02x within a string must be escaped", c)
+		default:
+			s.at++
+		}
+	}
+	return token{}, s.fail("the text ends within a string")
+}
+
+func (s *scanner) escape() error {
+	if s.at+1 >= len(s.data) {
+		return s.fail("the text ends within a string")
+	}
+	switch s.data[s.at+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		s.at += 2
+		return nil
+	case 'u':
+		if s.at+6 > len(s.data) {
+			return s.fail("the text ends within an escape")
+		}
+		if _, ok := hex4(s.data[s.at+2 : s.at+6]); !ok {
+			return s.fail("\\u needs four hexadecimal digits")
+		}
+		s.at += 6
+		return nil
+	}
+	return s.fail("unknown escape \\%c", s.data[s.at+1])
+}
+
+func hex4(b []byte) (rune, bool) {
+	var r rune
+	for _, c := range b {
+		switch {
+		case c >= '0' && c <= '9':
+			r = r<<4 | rune(c-'0')
+		case c >= 'a' && c <= 'f':
+			r = r<<4 | rune(c-'a'+10)
+		case c >= 'A' && c <= 'F':
+			r = r<<4 | rune(c-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}
+
+func (s *scanner) number() (token, error) {
+	from := s.at
+	if s.data[s.at] == '-' {
+		s.at++
+	}
+	whole := s.at
+	if !s.digits() {
+		return token{}, s.unexpected("a digit")
+	}
+	if s.data[whole] == '0' && s.at-whole > 1 {
+		s.at = whole
+		return token{}, s.fail("a number has no leading zeros")
+	}
+	if s.at < len(s.data) && s.data[s.at] == '.' {
+		s.at++
+		if !s.digits() {
+			return token{}, s.unexpected("a digit")
+		}
+	}
+	if s.at < len(s.data) && s.data[s.at]|0x20 == 'e' {
+		s.at++
+		if s.at < len(s.data) && (s.data[s.at] == '+' || s.data[s.at] == '-') {
+			s.at++
+		}
+		if !s.digits() {
+			return token{}, s.unexpected("a digit")
+		}
+	}
+	return token{number, from, s.at}, nil
+}
+
+func (s *scanner) digits() bool {
+	from := s.at
+	for s.at < len(s.data) && s.data[s.at] >= '0' && s.data[s.at] <= '9' {
+		s.at++
+	}
+	return s.at > from
+}
+
+func (s *scanner) array(depth int) error {
+	if depth > maxDepth {
+		return s.fail("nested deeper than %d", maxDepth)
+	}
+	s.at++
+	s.space()
+	if s.at < len(s.data) && s.data[s.at] == ']' {
+		s.at++
+		return nil
+	}
+	for {
+		s.space()
+		if _, err := s.value(depth); err != nil {
+			return err
+		}
+		if more, err := s.next(']'); !more {
+			return err
+		}
+	}
+}
+
+// next passes a comma (true) or the closing character.
+func (s *scanner) next(closing byte) (bool, error) {
+	s.space()
+	if s.at < len(s.data) {
+		switch s.data[s.at] {
+		case ',':
+			s.at++
+			return true, nil
+		case closing:
+			s.at++
+			return false, nil
+		}
+	}
+	return false, s.unexpected(fmt.Sprintf("',' or '%c'", closing))
+}
+
+func (s *scanner) object(depth int) error {
+	return s.members(depth, func(token, token) error { return nil })
+}
+
+// members calls visit with each member's name (the string's token) and value.
+func (s *scanner) members(depth int, visit func(name, value token) error) error {
+	if depth > maxDepth {
+		return s.fail("nested deeper than %d", maxDepth)
+	}
+	s.at++
+	s.space()
+	if s.at < len(s.data) && s.data[s.at] == '}' {
+		s.at++
+		return nil
+	}
+	for {
+		name, value, err := s.member(depth)
+		if err != nil {
+			return err
+		}
+		if err := visit(name, value); err != nil {
+			return err
+		}
+		if more, err := s.next('}'); !more {
+			return err
+		}
+	}
+}
+
+// member scans a name, a colon and a value.
+func (s *scanner) member(depth int) (name, value token, err error) {
+	s.space()
+	if s.at >= len(s.data) || s.data[s.at] != '"' {
+		return name, value, s.unexpected("a member's name")
+	}
+	if name, err = s.string(); err != nil {
+		return name, value, err
+	}
+	s.space()
+	if s.at >= len(s.data) || s.data[s.at] != ':' {
+		return name, value, s.unexpected("':'")
+	}
+	s.at++
+	s.space()
+	value, err = s.value(depth)
+	return name, value, err
+}
+
+// appendUnescaped appends a string's value. A lone surrogate becomes U+FFFD.
+func appendUnescaped(dst, s []byte) []byte {
+	for len(s) > 0 {
+		if s[0] != '\\' {
+			n := bytes.IndexByte(s, '\\')
+			if n < 0 {
+				n = len(s)
+			}
+			dst = append(dst, s[:n]...)
+			s = s[n:]
+			continue
+		}
+		switch s[1] {
+		case 'b':
+			dst = append(dst, '\b')
+		case 'f':
+			dst = append(dst, '\f')
+		case 'n':
+			dst = append(dst, '\n')
+		case 'r':
+			dst = append(dst, '\r')
+		case 't':
+			dst = append(dst, '\t')
+		case 'u':
+			r, _ := hex4(s[2:6])
+			s = s[6:]
+			if r >= 0xD800 && r < 0xDC00 && len(s) >= 6 && s[0] == '\\' && s[1] == 'u' {
+				if low, _ := hex4(s[2:6]); low >= 0xDC00 && low < 0xE000 {
+					r = 0x10000 + (r-0xD800)<<10 + (low - 0xDC00)
+					s = s[6:]
+				}
+			}
+			dst = utf8.AppendRune(dst, r)
+			continue
+		default:
+			dst = append(dst, s[1])
+		}
+		s = s[2:]
+	}
+	return dst
+}

@@ -1,0 +1,251 @@
+package topic
+
+import (
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/leat-io/leat/internal/broker"
+	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/connector"
+	"github.com/leat-io/leat/internal/connector/jsonrow"
+	"github.com/leat-io/leat/internal/record"
+)
+
+// reader decodes one partition for one worker. It keeps the chunk and the batch that it is in, so that a range may be read in pieces.
+type reader struct {
+	source    *Source
+	partition *broker.Partition
+	columns   []field
+	decoder   *jsonrow.Decoder
+	members   []*column.Vector // the columns that the decoder fills
+	keyed     *jsonrow.Decoder // of a tombstone's key
+
+	chunk   []byte // batches not yet walked
+	batches record.Reader
+	open    bool  // batches stands in a batch
+	next    int64 // offset of the next record that the position in chunk and batch will give
+	values  []span
+	data    []byte // copies of the rows' values, for dead letters
+}
+
+type span struct{ from, to int }
+
+func newReader(s *Source, p *broker.Partition, columns []int) (*reader, error) {
+	r := &reader{source: s, partition: p, next: -1}
+	var names []string
+	var types []column.Type
+	for _, c := range columns {
+		if c < 0 || c >= len(s.fields) {
+			return nil, fmt.Errorf("column %d of a source with %d columns", c, len(s.fields))
+		}
+		f := s.fields[c]
+		r.columns = append(r.columns, f)
+		if f.from == fromValue && s.encode == "json" {
+			names, types = append(names, f.name), append(types, f.typ)
+		}
+	}
+	if s.encode == "json" {
+		r.decoder = jsonrow.NewDecoder(names, types)
+	}
+	return r, nil
+}
+
+// Close implements connector.Partition.
+func (r *reader) Close() error {
+	r.batches.Close()
+	return nil
+}
+
+// Read implements connector.Partition.
+func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, error) {
+	out.Reset(len(r.columns))
+	r.members = r.members[:0]
+	for i, f := range r.columns {
+		out.Cols[i].Reset(f.typ)
+		if f.from == fromValue && r.decoder != nil {
+			r.members = append(r.members, out.Cols[i])
+		}
+	}
+	r.values, r.data = r.values[:0], r.data[:0]
+	out.Raw = r.raw
+	if from != r.next {
+		r.seek(from)
+	}
+	at := from
+	for at < to && out.Len < limit && len(out.Bad) < limit {
+		rec, err := r.record(at, to)
+		if err != nil {
+			return from, err
+		}
+		if rec == nil { // nothing but gaps up to the end of the range
+			at = to
+			break
+		}
+		at = rec.Offset + 1
+		r.row(rec, out)
+	}
+	if r.open || len(r.chunk) > 0 {
+		r.next = at
+	} else {
+		r.seek(at)
+	}
+	return at, nil
+}
+
+func (r *reader) raw(row int) []byte { return r.data[r.values[row].from:r.values[row].to] }
+
+func (r *reader) seek(to int64) {
+	r.chunk, r.open, r.next = r.chunk[:0], false, to
+}
+
+// record returns the first record at or after the offset and before the end, nil if there is none.
+func (r *reader) record(at, end int64) (*record.Record, error) {
+	for {
+		if r.open {
+			for r.batches.Next() {
+				rec := r.batches.Record()
+				if rec.Offset < at {
+					continue
+				}
+				if rec.Offset >= end { // the range ends within a batch: the next one reads the batch again
+					r.seek(-1)
+					return nil, nil
+				}
+				return rec, nil
+			}
+			if err := r.batches.Err(); err != nil {
+				return nil, fmt.Errorf("%s, behind offset %d: %w", r.partition, at-1, err)
+			}
+			r.open = false
+		}
+		batch, err := r.batch(at, end)
+		if err != nil || batch == nil {
+			return nil, err
+		}
+		if err := r.batches.Reset(batch); err != nil {
+			return nil, fmt.Errorf("%s at offset %d: %w", r.partition, at, err)
+		}
+		r.open = !r.batches.Header().Control()
+	}
+}
+
+// batch returns the next batch that may hold a record in [at, end), nil if there is none.
+func (r *reader) batch(at, end int64) ([]byte, error) {
+	for {
+		if len(r.chunk) == 0 {
+			if at >= end {
+				return nil, nil
+			}
+			if err := r.fetch(at); err != nil {
+				return nil, err
+			}
+			if len(r.chunk) == 0 {
+				return nil, nil
+			}
+		}
+		batch, rest, err := record.Next(r.chunk)
+		if err != nil {
+			return nil, fmt.Errorf("%s at offset %d: %w", r.partition, at, err)
+		}
+		h, err := record.ParseHeader(batch)
+		if err != nil {
+			return nil, fmt.Errorf("%s at offset %d: %w", r.partition, at, err)
+		}
+		if h.BaseOffset >= end {
+			return nil, nil // the chunk is kept for the next range
+		}
+		r.chunk = rest
+		if h.LastOffset() >= at {
+			return batch, nil
+		}
+		if len(rest) == 0 && h.NextOffset() > at {
+			at = h.NextOffset()
+		}
+	}
+}
+
+func (r *reader) fetch(at int64) error {
+	c, err := r.partition.Read(at, fetchBytes, broker.ViewAppended, true)
+	if err != nil {
+		if errors.Is(err, broker.ErrOffsetOutOfRange) {
+			if start, e := r.partition.StartOffset(); e == nil && start > at {
+				return fmt.Errorf("%s: the %d records from offset %d to %d were deleted by retention before they were read", r.partition, start-at, at, start-1)
+			}
+		}
+		return err
+	}
+	defer c.Release()
+	buf := r.chunk[:0]
+	if cap(buf) > 4*fetchBytes {
+		buf = nil
+	}
+	r.chunk, err = c.AppendTo(buf)
+	return err
+}
+
+// row appends one record as a row, or as a bad record.
+func (r *reader) row(rec *record.Record, out *connector.Rows) {
+	if reason := r.decode(rec, out); reason != "" {
+		out.Bad = append(out.Bad, connector.Bad{Offset: rec.Offset, Reason: reason, Data: append([]byte(nil), rec.Value...)})
+		return
+	}
+	for i, f := range r.columns {
+		v := out.Cols[i]
+		switch f.from {
+		case fromNowhere:
+			v.AppendNull()
+		case fromPartition:
+			v.AppendInt32(r.partition.Index)
+		case fromOffset:
+			v.AppendInt64(rec.Offset)
+		case fromTimestamp:
+			v.AppendInt64(rec.Timestamp * microsMilli)
+		case fromTombstone:
+			v.AppendBool(rec.Value == nil)
+		case fromKey:
+			if rec.Key == nil {
+				v.AppendNull()
+			} else {
+				v.AppendBytes(rec.Key)
+			}
+		}
+	}
+	out.Len++
+	out.Offsets = append(out.Offsets, rec.Offset)
+	out.Appended = append(out.Appended, rec.Timestamp*microsMilli)
+	from := len(r.data)
+	r.data = append(r.data, rec.Value...)
+	r.values = append(r.values, span{from, len(r.data)})
+}
+
+// decode appends the columns that come from the value; it leaves them as they were when it returns a reason.
+func (r *reader) decode(rec *record.Record, out *connector.Rows) (reason string) {
+	if r.decoder != nil {
+		value := rec.Value
+		if value == nil && r.source.table {
+			value = rec.Key // names the row that is deleted; the other columns are NULL
+		}
+		if value == nil {
+			return "the record has no value"
+		}
+		if err := r.decoder.Decode(value, r.members); err != nil {
+			return err.Error()
+		}
+		return ""
+	}
+	if r.source.encode == "text" && !utf8.Valid(rec.Value) {
+		return "the value is not valid UTF-8"
+	}
+	for i, f := range r.columns {
+		if f.from != fromValue {
+			continue
+		}
+		if rec.Value == nil {
+			out.Cols[i].AppendNull()
+		} else {
+			out.Cols[i].AppendBytes(rec.Value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,264 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/leat-io/leat/internal/broker"
+	"github.com/leat-io/leat/internal/flow"
+	"github.com/leat-io/leat/internal/journal"
+	"github.com/leat-io/leat/internal/record"
+)
+
+// maxBatchBytes is where a sink's records are cut into batches: Kafka clients fetch a megabyte at a time by default.
+const maxBatchBytes = 512 << 10
+
+// Names of a dead letter's headers.
+const (
+	headerReason    = "leat.error.reason"
+	headerTopic     = "leat.error.source"
+	headerPartition = "leat.error.partition"
+	headerOffset    = "leat.error.offset"
+)
+
+// commit orders the epoch's unit and returns its LSN; mu is held.
+func (x *island) commit(r *flow.Result) (journal.LSN, error) {
+	u := x.m.o.Broker.NewUnit()
+	for _, c := range r.Changes {
+		for _, payload := range c.State {
+			u.Append(journal.KindState, payload)
+		}
+		for _, payload := range c.Rows {
+			u.Append(journal.KindRows, payload)
+		}
+	}
+	if err := x.addAppends(u, r.Appends); err != nil {
+		u.Free()
+		return 0, err
+	}
+	if err := x.addDeadLetters(u, r.DeadLetters); err != nil {
+		u.Free()
+		return 0, err
+	}
+	if err := x.addPositions(u, r); err != nil {
+		u.Free()
+		return 0, err
+	}
+	lsn, _, err := u.Commit(x.m.ctx)
+	return lsn, err
+}
+
+// finishCommit is called when the epoch's unit is durable; mu is held.
+func (x *island) finishCommit(now time.Time) {
+	r, lsn := x.result, x.committing
+	x.committing, x.result = 0, nil
+	for _, t := range x.tables {
+		t.Committed(lsn)
+	}
+	for _, g := range x.groups {
+		x.advance(g)
+	}
+	backfilling := false
+	for i := range r.Readers {
+		x.m.sources.add(r.Readers[i].Relation, &r.Readers[i].Counts)
+	}
+	for i := range r.Jobs {
+		res := &r.Jobs[i]
+		j := x.m.job(res.Job)
+		if j == nil {
+			continue
+		}
+		j.committed(res)
+		if res.Live {
+			x.m.live(j)
+		} else if res.Err == nil {
+			backfilling = true
+		}
+	}
+	x.due = x.due || backfilling
+	x.committedLSN = lsn
+	x.pace.committed(now, now.Sub(x.ordered), x.read, x.ordered.Sub(x.started))
+	x.m.metrics.epochs.Inc()
+	x.m.metrics.epoch.Observe(now.Sub(x.started).Seconds())
+	x.m.metrics.recordsRead.Add(float64(x.read))
+	x.evict(lsn)
+	x.note()
+}
+
+// advance tells the broker how far a group has come.
+func (x *island) advance(g cutGroup) {
+	readers := map[int]*flow.Reader{}
+	for _, r := range x.flow.Readers() {
+		readers[r.ID] = &r
+	}
+	to := make([]int64, len(g.members))
+	for i, c := range g.members {
+		if r := readers[c.reader]; r != nil {
+			to[i] = offsetOf(r, c.partition)
+		}
+	}
+	g.reader.Advance(to)
+}
+
+// addAppends adds the records that sinks and late policies write to topics.
+func (x *island) addAppends(u *broker.Unit, appends []flow.TopicBatch) error {
+	ms := x.now / 1000
+	b := &x.builder
+	for i := range appends {
+		a := &appends[i]
+		p, err := x.partition(a.Topic, a.Partition)
+		if err != nil {
+			return err
+		}
+		b.Reset()
+		for k := range a.Records {
+			rec := &a.Records[k]
+			if b.Len() > 0 && b.Size()+len(rec.Key)+len(rec.Value) > maxBatchBytes {
+				if err := x.addBatch(u, p); err != nil {
+					return err
+				}
+			}
+			at := ms
+			if rec.Timestamp != 0 {
+				at = rec.Timestamp / 1000
+			}
+			b.Append(at, rec.Key, rec.Value)
+		}
+		if err := x.addBatch(u, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *island) addBatch(u *broker.Unit, p *broker.Partition) error {
+	if x.builder.Len() == 0 {
+		return nil
+	}
+	x.batch = x.builder.Build(x.batch[:0])
+	x.builder.Reset()
+	_, err := u.AddBatch(p, x.batch)
+	return err
+}
+
+// partition finds the partition of a topic that the engine writes to; the topic is made if it is not there (any more).
+func (x *island) partition(topic string, partition int32) (*broker.Partition, error) {
+	t, err := x.m.ensureTopic(topic, 1, nil)
+	if err != nil {
+		return nil, fmt.Errorf("topic %q for results: %w", topic, err)
+	}
+	p := t.Partition(partition % int32(len(t.Partitions())))
+	if p == nil {
+		return nil, fmt.Errorf("topic %q has no partition %d", topic, partition)
+	}
+	return p, nil
+}
+
+// addDeadLetters adds what sources could not use to <source>.errors: the record's bytes, with the reason and where it stands as headers.
+func (x *island) addDeadLetters(u *broker.Unit, letters []flow.DeadLetter) error {
+	letters = x.m.sources.fresh(letters)
+	if err := x.m.sources.save(u, letters); err != nil {
+		return err
+	}
+	for i := 0; i < len(letters); {
+		source := letters[i].Source
+		p, err := x.partition(source+".errors", 0)
+		if err != nil {
+			return err
+		}
+		x.builder.Reset()
+		for ; i < len(letters) && letters[i].Source == source; i++ {
+			l := &letters[i]
+			if x.builder.Len() > 0 && x.builder.Size()+len(l.Data) > maxBatchBytes {
+				if err := x.addBatch(u, p); err != nil {
+					return err
+				}
+			}
+			x.builder.Append(x.now/1000, nil, l.Data,
+				record.HeaderKV{Key: headerReason, Value: []byte(l.Reason)},
+				record.HeaderKV{Key: headerTopic, Value: []byte(l.Source)},
+				record.HeaderKV{Key: headerPartition, Value: strconv.AppendInt(nil, int64(l.Partition), 10)},
+				record.HeaderKV{Key: headerOffset, Value: strconv.AppendInt(nil, l.Offset, 10)})
+		}
+		if err := x.addBatch(u, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ensureTopic returns a topic, making it if need be. partitions and configs count only then.
+func (m *Manager) ensureTopic(name string, partitions int32, configs map[string]string) (*broker.Topic, error) {
+	if t, ok := m.o.Broker.Topic(name); ok {
+		return t, nil
+	}
+	t, err := m.o.Broker.CreateTopic(m.ctx, broker.TopicSpec{Name: name, Partitions: partitions, Configs: configs})
+	if errors.Is(err, broker.ErrTopicExists) {
+		if t, ok := m.o.Broker.Topic(name); ok {
+			return t, nil
+		}
+	}
+	return t, err
+}
+
+// committed notes what a committed epoch did for the job.
+func (j *job) committed(r *flow.JobResult) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if r.Watermark != math.MinInt64 {
+		j.mark = r.Watermark
+	}
+	j.counts.Add(&r.Counts)
+	if !r.Live {
+		j.progress += r.Counts.In
+	}
+}
+
+// live makes a job's relation readable.
+func (m *Manager) live(j *job) {
+	if !j.isLive() {
+		close(j.live) // only its island's goroutine does
+	}
+}
+
+// evict brings the memory of the island's tables down to their limit; what is not in the database yet is brought there first. mu is held.
+func (x *island) evict(lsn journal.LSN) {
+	over := int64(0)
+	for _, t := range x.tables {
+		over = max(over, t.Evict())
+	}
+	if over == 0 {
+		return
+	}
+	if err := errors.Join(x.m.o.Applier.Publish(lsn), x.m.o.Applier.ApplyState(lsn)); err != nil {
+		x.m.log.Error("bringing rows into the database, to free memory", "err", err)
+		return
+	}
+	for _, t := range x.tables {
+		t.Evict()
+	}
+}
+
+// publishLoop publishes committed rows at least every publishEvery, so that nobody who reads later has to wait for much.
+func (m *Manager) publishLoop() {
+	timer := m.o.Clock.NewTimer(publishEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-timer.C():
+		}
+		if m.o.Applier.Pending().Rows > 0 {
+			if err := m.o.Applier.Publish(m.o.Journal.Durable()); err != nil && m.ctx.Err() == nil {
+				m.log.Error("publishing rows", "err", err)
+			}
+		}
+		timer.Reset(publishEvery)
+	}
+}
+
+const publishEvery = 20 * time.Millisecond

@@ -1,0 +1,341 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leat-io/leat/internal/broker"
+	"github.com/leat-io/leat/internal/catalog"
+	"github.com/leat-io/leat/internal/flow"
+	"github.com/leat-io/leat/internal/journal"
+	"github.com/leat-io/leat/internal/pgerr"
+	"github.com/leat-io/leat/internal/state"
+)
+
+// Create adds a relation to the catalog, makes the topics it needs, and runs its query. It returns when the relation can be read: when its
+// backfill is done. If ctx ends before that, the relation is dropped again.
+//
+// build is called with the catalog as it is, under the lock that serialises DDL, and returns the relation with its ids and the counters
+// after them.
+func (m *Manager) Create(ctx context.Context, build func(*catalog.Snapshot) (*catalog.Relation, catalog.IDs, error)) error {
+	j, err := m.create(ctx, build)
+	if err != nil || j == nil {
+		return err
+	}
+	select {
+	case <-j.live:
+		return nil
+	case <-j.failed:
+		err = j.failure()
+	case <-m.ctx.Done():
+		return pgerr.New("57P01", "the node is stopping; the relation goes on being built at the next start")
+	case <-ctx.Done():
+		err = pgerr.New("57014", "canceling statement due to user request")
+	}
+	drop, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	if e := m.Drop(drop, []uint64{j.relation.ID}, false); e != nil {
+		return errors.Join(err, e)
+	}
+	return err
+}
+
+func (m *Manager) create(ctx context.Context, build func(*catalog.Snapshot) (*catalog.Relation, catalog.IDs, error)) (*job, error) {
+	m.ddl.Lock()
+	defer m.ddl.Unlock()
+	r, ids, err := build(m.Catalog())
+	if err != nil || r == nil {
+		return nil, err
+	}
+	for _, id := range r.DependsOn {
+		if j := m.job(id); j != nil {
+			if err := m.Readable(id); err != nil {
+				return nil, err
+			}
+		}
+	}
+	next, changes, err := m.Catalog().Create(r, ids)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.makeTopics(r); err != nil {
+		return nil, err
+	}
+	if err := m.commitCatalog(ctx, changes, nil); err != nil {
+		return nil, err
+	}
+	m.snapshot.Store(next)
+	if r.Plan == nil {
+		return nil, nil
+	}
+	j, err := m.launch(ctx, r)
+	if err != nil {
+		undo, dropped, changes, e := next.Drop([]uint64{r.ID}, false)
+		if e == nil {
+			e = m.commitCatalog(context.WithoutCancel(ctx), changes, dropped)
+		}
+		if e == nil {
+			m.snapshot.Store(undo)
+		}
+		return nil, errors.Join(err, e)
+	}
+	return j, nil
+}
+
+// makeTopics makes the topics that the relation writes to, and the dead letters of a source.
+func (m *Manager) makeTopics(r *catalog.Relation) error {
+	switch r.Kind {
+	case catalog.Table:
+		configs := map[string]string{"retention.ms": "-1"}
+		if !r.HasRowID() {
+			configs["cleanup.policy"] = "compact"
+		}
+		if _, ok := m.o.Broker.Topic(r.Topic); ok {
+			return pgerr.Newf("42P07", "topic \"%s\" already exists, and a table needs one of its own", r.Topic).
+				WithHint("Choose another name, or read the topic with CREATE SOURCE.")
+		}
+		_, err := m.ensureTopic(r.Topic, max(r.Partitions, 1), configs)
+		return err
+	case catalog.Sink:
+		if _, err := m.ensureTopic(r.Topic, m.o.Broker.DefaultPartitions(), nil); err != nil {
+			return err
+		}
+	case catalog.Source:
+		if r.Connector == "kafka" {
+			_, err := m.ensureTopic(r.Name+".errors", 1, nil)
+			return err
+		}
+	}
+	if r.Plan != nil {
+		for _, n := range r.Plan.Nodes {
+			if topic := lateTopic(n); topic != "" {
+				if _, err := m.ensureTopic(topic, 1, nil); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// commitCatalog makes changes of the catalog durable, and deletes the rows, positions and topics of relations that are dropped with them.
+func (m *Manager) commitCatalog(ctx context.Context, changes []catalog.Change, dropped []*catalog.Relation) error {
+	u := m.o.Broker.NewUnit()
+	for _, c := range changes {
+		u.AddMeta(c.Key, c.Value)
+	}
+	var rows state.Changes
+	for _, r := range dropped {
+		u.AddMeta(countsKey(r.ID), nil)
+		if r.Plan == nil {
+			continue
+		}
+		for _, n := range r.Plan.Nodes {
+			for i, t := range n.Tables {
+				kind := journal.KindState
+				if i == 0 && (n.Materialize != nil || n.Upsert != nil) {
+					kind = journal.KindRows
+				}
+				rows.DropTable(kind, t.ID)
+			}
+		}
+	}
+	for _, p := range rows.State {
+		u.Append(journal.KindState, p)
+	}
+	for _, p := range rows.Rows {
+		u.Append(journal.KindRows, p)
+	}
+	lsn, _, err := u.Commit(ctx)
+	if err != nil {
+		return err
+	}
+	return m.o.Broker.Wait(ctx, lsn)
+}
+
+// launch attaches a new job to its island: one of its own, an existing one, or the union of several.
+func (m *Manager) launch(ctx context.Context, r *catalog.Relation) (*job, error) {
+	if r.PlanError != nil {
+		return nil, r.PlanError
+	}
+	spec, err := m.spec(r)
+	if err != nil {
+		return nil, err
+	}
+	spec.Fresh = true
+	x, err := m.islandFor(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	j := m.addJob(r, x, Counts{})
+	err = x.between(ctx, func() error { return x.attach(spec) })
+	if err != nil {
+		m.forget(r.ID)
+		m.discardIfEmpty(x)
+		return nil, err
+	}
+	return j, nil
+}
+
+// islandFor returns the island that the relation's component is to run in. Others of the component are merged into it.
+func (m *Manager) islandFor(ctx context.Context, r *catalog.Relation) (*island, error) {
+	var component []uint64
+	for _, ids := range components(m.Catalog()) {
+		if slices.Contains(ids, r.ID) {
+			component = ids
+		}
+	}
+	var into *island
+	for _, id := range component {
+		j := m.job(id)
+		if j == nil || j.onIsland() == into {
+			continue
+		}
+		if into == nil {
+			into = j.onIsland()
+			continue
+		}
+		if err := m.merge(ctx, into, j.onIsland()); err != nil {
+			return nil, err
+		}
+	}
+	if into != nil {
+		return into, nil
+	}
+	x, err := m.newIsland()
+	if err != nil {
+		return nil, err
+	}
+	m.addIsland(x)
+	return x, nil
+}
+
+// merge moves all jobs of one island into another, at the end of an epoch of both. Their state moves through the database.
+func (m *Manager) merge(ctx context.Context, into, from *island) error {
+	type moving struct {
+		j    *job
+		spec flow.JobSpec
+	}
+	var jobs []moving
+	var keys []string
+	err := from.between(ctx, func() error {
+		for _, id := range from.members {
+			j := m.job(id)
+			spec, err := m.spec(j.relation)
+			if err != nil {
+				return err
+			}
+			spec.Positions, spec.Backfill = from.positionsOf(id)
+			jobs = append(jobs, moving{j, spec})
+		}
+		for key := range from.savedAs {
+			keys = append(keys, key)
+		}
+		lsn := from.committedLSN
+		if err := m.o.Applier.Publish(lsn); err != nil {
+			return err
+		}
+		if err := m.o.Applier.ApplyState(lsn); err != nil {
+			return err
+		}
+		into.mu.Lock()
+		into.now = max(into.now, from.now)
+		into.mu.Unlock()
+		from.closed = true
+		from.unwatchAll()
+		return from.flow.Close()
+	})
+	if err != nil {
+		return fmt.Errorf("merging islands: %w", err)
+	}
+	m.removeIsland(from)
+	from.watcher.Wake() // its goroutine ends
+	return into.between(ctx, func() error {
+		for _, mv := range jobs {
+			mv.j.setIsland(into)
+			if err := into.attach(mv.spec); err != nil {
+				m.fail(mv.j, err)
+			}
+		}
+		for _, key := range keys {
+			into.savedAs[key] = struct{}{}
+		}
+		return nil
+	})
+}
+
+// Drop removes relations from the catalog, stops their jobs and deletes their rows and the topics of tables. Without cascade, relations that
+// depend on them are an error (2BP01).
+func (m *Manager) Drop(ctx context.Context, ids []uint64, cascade bool) error {
+	m.ddl.Lock()
+	defer m.ddl.Unlock()
+	next, dropped, changes, err := m.Catalog().Drop(ids, cascade)
+	if err != nil {
+		return err
+	}
+	var left []*island
+	for _, r := range dropped {
+		j := m.job(r.ID)
+		if j == nil {
+			continue
+		}
+		x := j.onIsland()
+		if err := x.between(ctx, func() error { return x.detachLocked(r.ID) }); err != nil {
+			return err
+		}
+		m.forget(r.ID)
+		if !slices.Contains(left, x) {
+			left = append(left, x)
+		}
+	}
+	var keys []catalog.Change
+	for _, x := range left {
+		x.mu.Lock()
+		if len(x.members) == 0 {
+			for key := range x.savedAs {
+				keys = append(keys, catalog.Change{Key: key})
+			}
+		}
+		x.mu.Unlock()
+		m.discardIfEmpty(x)
+	}
+	if err := m.commitCatalog(ctx, append(changes, keys...), dropped); err != nil {
+		return err
+	}
+	m.snapshot.Store(next)
+	for _, r := range dropped {
+		if r.Kind == catalog.Table {
+			if err := m.o.Broker.DeleteTopic(ctx, r.Topic); err != nil && !errors.Is(err, broker.ErrUnknownTopic) {
+				m.log.Warn("deleting the topic of a dropped table", "topic", r.Topic, "err", err)
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Manager) forget(id uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.jobs, id)
+}
+
+// discardIfEmpty closes an island without jobs.
+func (m *Manager) discardIfEmpty(x *island) {
+	x.mu.Lock()
+	empty := len(x.members) == 0 && !x.closed
+	if empty {
+		x.closed = true
+		x.unwatchAll()
+		if err := x.flow.Close(); err != nil {
+			m.log.Error("closing an island", "err", err)
+		}
+	}
+	x.mu.Unlock()
+	if empty {
+		m.removeIsland(x)
+		x.watcher.Wake()
+	}
+}

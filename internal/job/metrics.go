@@ -1,0 +1,82 @@
+package job
+
+import (
+	"math"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leat-io/leat/internal/flow"
+)
+
+// metrics are the engine's; those of relations are read from Status when they are scraped.
+type metrics struct {
+	epochs      prometheus.Counter
+	epoch       prometheus.Histogram
+	epochRun    prometheus.Histogram
+	recordsRead prometheus.Counter
+}
+
+func newMetrics() *metrics {
+	buckets := prometheus.ExponentialBuckets(0.0005, 2, 14)
+	return &metrics{
+		epochs: prometheus.NewCounter(prometheus.CounterOpts{Name: "leat_epochs_total", Help: "Epochs committed."}),
+		epoch: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "leat_epoch_seconds", Help: "From the start of an epoch until it is durable.", Buckets: buckets,
+		}),
+		epochRun: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "leat_epoch_run_seconds", Help: "What the workers took for an epoch.", Buckets: buckets,
+		}),
+		recordsRead: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "leat_records_read_total", Help: "Records that sources have read in committed epochs.",
+		}),
+	}
+}
+
+var (
+	lateDesc = prometheus.NewDesc("leat_rows_late_total",
+		"(row, window) pairs and rows behind the watermark, by the relation that counted them.", []string{"relation"}, nil)
+	failedDesc = prometheus.NewDesc("leat_rows_failed_total",
+		"Rows dropped from a relation because an expression failed on them.", []string{"relation"}, nil)
+	deadDesc = prometheus.NewDesc("leat_records_dead_total",
+		"Records that could not be decoded or had no usable event time, by the relation that reads them.", []string{"relation"}, nil)
+	unmatchedDesc = prometheus.NewDesc("leat_rows_unmatched_total",
+		"Rows of a stream join that expired without a match.", []string{"relation"}, nil)
+	watermarkDesc = prometheus.NewDesc("leat_watermark_seconds",
+		"The watermark that a relation has reached, seconds since the Unix epoch.", []string{"relation"}, nil)
+	lagDesc = prometheus.NewDesc("leat_event_time_lag_seconds",
+		"How far a relation's watermark is behind the clock.", []string{"relation"}, nil)
+	runningDesc = prometheus.NewDesc("leat_job_running", "1 if the job runs, 0 if it has stopped.", []string{"relation"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (m *Manager) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
+
+// Collect implements prometheus.Collector.
+func (m *Manager) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range []prometheus.Collector{m.metrics.epochs, m.metrics.epoch, m.metrics.epochRun, m.metrics.recordsRead} {
+		c.Collect(ch)
+	}
+	now := float64(m.o.Clock.Now().UnixMicro())
+	for _, s := range m.Status() {
+		name := s.Relation.QualifiedName()
+		count := func(d *prometheus.Desc, n int64) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), name)
+		}
+		gauge := func(d *prometheus.Desc, v float64) {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, name)
+		}
+		count(lateDesc, s.Counts.Late)
+		count(failedDesc, s.Counts.Failed)
+		count(deadDesc, s.Counts.Dead)
+		count(unmatchedDesc, s.Counts.Unmatched)
+		running := 1.0
+		if s.Err != nil {
+			running = 0
+		}
+		gauge(runningDesc, running)
+		if s.Watermark != flow.NoTime && s.Watermark != flow.EndOfTime {
+			gauge(watermarkDesc, float64(s.Watermark)/1e6)
+			gauge(lagDesc, math.Max(0, (now-float64(s.Watermark))/1e6))
+		}
+	}
+}

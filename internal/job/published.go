@@ -1,0 +1,212 @@
+package job
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/leat-io/leat/internal/catalog"
+	"github.com/leat-io/leat/internal/flow"
+	"github.com/leat-io/leat/internal/journal"
+	"github.com/leat-io/leat/internal/kv"
+	"github.com/leat-io/leat/internal/pgerr"
+)
+
+// Position is a place in a table's topic or a source's partition: the offset after a record.
+type Position struct {
+	Relation  uint64
+	Partition int
+	Offset    int64
+}
+
+// Published is what a query reads: one instant of all tables and views, and the catalog.
+type Published struct {
+	Rows    *kv.Snapshot
+	LSN     journal.LSN
+	Catalog *catalog.Snapshot
+}
+
+// Release gives the snapshot back.
+func (p *Published) Release() { p.Rows.Release() }
+
+// Publish returns the newest committed epochs of all islands, once those contain everything before the given positions (a session's own
+// writes). The caller releases it.
+func (m *Manager) Publish(ctx context.Context, after ...Position) (*Published, error) {
+	for _, p := range after {
+		if err := m.reached(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	s := m.Catalog()
+	if err := m.o.Applier.Publish(m.o.Journal.Durable()); err != nil {
+		return nil, err
+	}
+	rows, lsn := m.o.Applier.Snapshot()
+	return &Published{Rows: rows, LSN: lsn, Catalog: s}, nil
+}
+
+// reached waits until everything before a position is in a committed epoch of all jobs that read the relation.
+func (m *Manager) reached(ctx context.Context, p Position) error {
+	for {
+		j := m.job(p.Relation)
+		if j == nil {
+			return nil // dropped meanwhile, or nobody reads it
+		}
+		if err := j.failure(); err != nil {
+			return pgerr.Newf("55000", "%s \"%s\" has stopped: %v", j.relation.Kind, j.relation.Name, err)
+		}
+		ok, moved := j.onIsland().has(p)
+		if ok {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.ctx.Done():
+			return pgerr.New("57P01", "the node is stopping")
+		}
+	}
+}
+
+// has tells whether the committed epochs contain everything before p, and gives a channel that is closed when they move on.
+func (x *island) has(p Position) (bool, <-chan struct{}) {
+	x.at.mu.Lock()
+	defer x.at.mu.Unlock()
+	for _, r := range x.at.readers {
+		if r.relation == p.Relation && (p.Partition >= len(r.offsets) || r.offsets[p.Partition] < p.Offset) {
+			return false, x.at.moved
+		}
+	}
+	return true, nil
+}
+
+// committed is where an island's readers are as of its last durable epoch. It has a lock of its own, for queries ask while epochs run.
+type committed struct {
+	mu      sync.Mutex
+	readers []committedReader
+	moved   chan struct{} // closed, and made anew, when readers move
+}
+
+type committedReader struct {
+	relation uint64
+	offsets  []int64
+}
+
+// note takes over where the readers are; the island's mu is held.
+func (x *island) note() {
+	x.at.mu.Lock()
+	defer x.at.mu.Unlock()
+	x.at.readers = x.at.readers[:0]
+	for _, r := range x.flow.Readers() {
+		c := committedReader{relation: r.Relation}
+		for _, p := range r.State.Partitions {
+			c.offsets = append(c.offsets, p.Offset)
+		}
+		x.at.readers = append(x.at.readers, c)
+	}
+	close(x.at.moved)
+	x.at.moved = make(chan struct{})
+}
+
+func (x *island) committedOf(relation uint64) []int64 {
+	x.at.mu.Lock()
+	defer x.at.mu.Unlock()
+	for _, r := range x.at.readers {
+		if r.relation == relation {
+			return slices.Clone(r.offsets)
+		}
+	}
+	return nil
+}
+
+// Flush waits until everything that was in any source or table when it was called is in committed, published epochs of all jobs.
+func (m *Manager) Flush(ctx context.Context) error {
+	m.mu.RLock()
+	islands := append([]*island(nil), m.islands...)
+	m.mu.RUnlock()
+	for _, x := range islands {
+		for _, p := range x.ends() {
+			for {
+				ok, moved := x.has(p)
+				if ok || x.finished() {
+					break
+				}
+				select {
+				case <-moved:
+				case <-ctx.Done():
+					return ctx.Err()
+				case <-m.ctx.Done():
+					return pgerr.New("57P01", "the node is stopping")
+				}
+			}
+		}
+	}
+	return m.o.Applier.Publish(m.o.Journal.Durable())
+}
+
+// ends are where the island's sources over the log end now.
+func (x *island) ends() []Position {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var out []Position
+	for _, r := range x.flow.Readers() {
+		if log, ok := r.Source.(LogSource); ok {
+			for i, p := range log.LogPartitions() {
+				out = append(out, Position{Relation: r.Relation, Partition: i, Offset: p.Appended()})
+			}
+		} else if b, ok := r.Source.(interface{ Ends([]int64) []int64 }); ok {
+			for i, end := range b.Ends(nil) {
+				if end < unboundedEnd {
+					out = append(out, Position{Relation: r.Relation, Partition: i, Offset: end})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// unboundedEnd is where a generator without an end ends.
+const unboundedEnd = int64(1) << 60
+
+// RelationStatus is what a system view and the metrics show of one relation that runs.
+type RelationStatus struct {
+	Relation  *catalog.Relation
+	Island    uint64 // the smallest id of its jobs
+	Live      bool
+	Err       error
+	Watermark int64 // microseconds, flow.NoTime before there is one
+	Counts    Counts
+	Readers   []flow.Reader
+}
+
+// Status lists all jobs by id.
+func (m *Manager) Status() []RelationStatus {
+	var out []RelationStatus
+	for _, r := range m.Catalog().Relations() {
+		j := m.job(r.ID)
+		if j == nil {
+			continue
+		}
+		x := j.onIsland()
+		s := RelationStatus{Relation: r, Live: j.isLive(), Err: j.failure(), Counts: j.total()}
+		j.mu.Lock()
+		s.Watermark = j.mark
+		j.mu.Unlock()
+		s.Island = x.id()
+		out = append(out, s)
+	}
+	return out
+}
+
+// id names the island: the smallest id of its jobs.
+func (x *island) id() uint64 { return x.lowest.Load() }
+
+// Committed is how far the committed epochs of a relation's job have read each partition of its topic; nil while there is none.
+func (m *Manager) Committed(relation uint64) []int64 {
+	j := m.job(relation)
+	if j == nil {
+		return nil
+	}
+	return j.onIsland().committedOf(relation)
+}

@@ -1,0 +1,94 @@
+package job
+
+import (
+	"encoding/json"
+	"maps"
+	"strconv"
+	"sync"
+
+	"github.com/leat-io/leat/internal/broker"
+	"github.com/leat-io/leat/internal/flow"
+	"github.com/leat-io/leat/internal/flow/operator"
+)
+
+// sources are what all islands know of each source: what was counted, and up to which offset of each partition dead letters were written. A new
+// job reads a source from its start; what it cannot use was reported when it was first read, and is not reported again.
+type sources struct {
+	mu      sync.Mutex
+	counts  map[uint64]operator.Counts
+	letters map[uint64][]int64
+}
+
+func (s *sources) restore(saved *saved) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts, s.letters = maps.Clone(saved.counts), saved.letters
+}
+
+func (s *sources) add(source uint64, c *operator.Counts) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.counts == nil {
+		s.counts = map[uint64]operator.Counts{}
+	}
+	total := s.counts[source]
+	total.Add(c)
+	s.counts[source] = total
+}
+
+func (s *sources) total(source uint64) operator.Counts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counts[source]
+}
+
+// fresh keeps the dead letters that were not written before, and remembers them.
+func (s *sources) fresh(letters []flow.DeadLetter) []flow.DeadLetter {
+	if len(letters) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.letters == nil {
+		s.letters = map[uint64][]int64{}
+	}
+	before := map[uint64][]int64{}
+	out := letters[:0:0]
+	for _, l := range letters {
+		marks, ok := before[l.Relation]
+		if !ok {
+			marks = append([]int64(nil), s.letters[l.Relation]...)
+			before[l.Relation] = marks
+		}
+		if int(l.Partition) < len(marks) && l.Offset < marks[l.Partition] {
+			continue
+		}
+		now := s.letters[l.Relation]
+		for len(now) <= int(l.Partition) {
+			now = append(now, 0)
+		}
+		now[l.Partition] = max(now[l.Partition], l.Offset+1)
+		s.letters[l.Relation] = now
+		out = append(out, l)
+	}
+	return out
+}
+
+// save puts the marks of the sources that the letters are of into a unit.
+func (s *sources) save(u *broker.Unit, letters []flow.DeadLetter) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done := map[uint64]bool{}
+	for _, l := range letters {
+		if done[l.Relation] {
+			continue
+		}
+		done[l.Relation] = true
+		value, err := json.Marshal(s.letters[l.Relation])
+		if err != nil {
+			return err
+		}
+		u.AddMeta(lettersPrefix+strconv.FormatUint(l.Relation, 10), value)
+	}
+	return nil
+}

@@ -1,0 +1,359 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leat-io/leat/internal/catalog"
+	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/expr"
+	"github.com/leat-io/leat/internal/flow"
+	"github.com/leat-io/leat/internal/pgerr"
+	"github.com/leat-io/leat/internal/pgtype"
+	"github.com/leat-io/leat/internal/sql/ast"
+	"github.com/leat-io/leat/internal/sql/bind"
+	"github.com/leat-io/leat/internal/sql/plan"
+)
+
+// ownColumns are the result columns of the statements that the session runs itself; ok is false for those that are bound.
+func (s *Session) ownColumns(stmt ast.Stmt) (cols []plan.Column, ok bool) {
+	switch st := stmt.(type) {
+	case *ast.Show:
+		return textColumns(showColumns(st)...), true
+	case *ast.Execute:
+		if p := s.named[st.Name.Name]; p != nil {
+			return p.Columns, true
+		}
+		return nil, true
+	case nil, *ast.Transaction, *ast.Set, *ast.Reset, *ast.Flush, *ast.Discard, *ast.Prepare, *ast.Deallocate, *ast.Other, *ast.Listen:
+		return nil, true
+	}
+	return nil, false
+}
+
+// ownStatement returns what runs a statement that concerns the session and not relations, nil for the others.
+func (s *Session) ownStatement(p *Prepared, args []*expr.Node) func(context.Context) (string, error) {
+	switch st := p.Stmt.(type) {
+	case nil:
+		return func(context.Context) (string, error) { return "", nil }
+	case *ast.Transaction:
+		return func(ctx context.Context) (string, error) { return s.transaction(ctx, st) }
+	case *ast.Set:
+		return func(context.Context) (string, error) { return s.runSet(st) }
+	case *ast.Reset:
+		return func(context.Context) (string, error) { return "RESET", s.reset(st.Name) }
+	case *ast.Show:
+		return func(ctx context.Context) (string, error) { return "SHOW", s.show(ctx, st) }
+	case *ast.Flush:
+		return func(ctx context.Context) (string, error) {
+			if s.tx != nil {
+				return "", inTransaction("FLUSH")
+			}
+			return "FLUSH", s.e.o.Jobs.Flush(ctx)
+		}
+	case *ast.Discard:
+		return func(context.Context) (string, error) {
+			if st.What == "ALL" {
+				if s.tx != nil {
+					return "", inTransaction("DISCARD ALL")
+				}
+				clear(s.named)
+				return "DISCARD ALL", s.reset("")
+			}
+			return "DISCARD " + st.What, nil
+		}
+	case *ast.Prepare:
+		return func(context.Context) (string, error) { return "PREPARE", s.prepareNamed(p, st) }
+	case *ast.Execute:
+		return func(ctx context.Context) (string, error) { return s.executeNamed(ctx, p, st) }
+	case *ast.Deallocate:
+		return func(context.Context) (string, error) { return s.deallocate(st) }
+	case *ast.Listen:
+		return func(context.Context) (string, error) {
+			if st.Verb == "UNLISTEN" {
+				return "UNLISTEN", nil // pools send it when they take a connection back
+			}
+			return "", pgerr.Newf("0A000", "%s is not supported", st.Verb).WithHint("Follow a view through a sink's topic.").At(st.Pos() + 1)
+		}
+	case *ast.Other:
+		return func(context.Context) (string, error) {
+			switch st.Verb {
+			case "ANALYZE", "VACUUM", "CHECKPOINT":
+				return st.Verb, nil // there is nothing to do
+			}
+			return "", pgerr.Newf("0A000", "%s is not supported", st.Verb).At(st.Pos() + 1)
+		}
+	}
+	_ = args
+	return nil
+}
+
+// transaction runs BEGIN, COMMIT and so on.
+func (s *Session) transaction(ctx context.Context, st *ast.Transaction) (string, error) {
+	switch st.Kind {
+	case ast.Begin:
+		tag := "BEGIN"
+		if st.Start {
+			tag = "START TRANSACTION"
+		}
+		if s.tx != nil {
+			return tag, s.out.Notice(bind.Notice{Code: "25001", Message: "there is already a transaction in progress"})
+		}
+		s.tx = s.newTx()
+		if st.Modes.Access != "" {
+			s.tx.readOnly = st.Modes.Access == "READ ONLY"
+		}
+		return tag, nil
+	case ast.Commit:
+		if s.tx == nil {
+			return "COMMIT", s.out.Notice(bind.Notice{Code: "25P01", Message: "there is no transaction in progress"})
+		}
+		if s.failed {
+			s.rollback()
+			return "ROLLBACK", nil
+		}
+		t := s.tx
+		err := s.commit(ctx, t)
+		s.finish(t)
+		s.tx, s.failed = nil, false
+		s.endLocal()
+		if err != nil {
+			return "", err
+		}
+		return "COMMIT", nil
+	case ast.Rollback:
+		if s.tx == nil {
+			return "ROLLBACK", s.out.Notice(bind.Notice{Code: "25P01", Message: "there is no transaction in progress"})
+		}
+		s.rollback()
+		return "ROLLBACK", nil
+	case ast.SetTransaction, ast.SetSessionTransaction:
+		if s.tx != nil && st.Modes.Access != "" {
+			s.tx.readOnly = st.Modes.Access == "READ ONLY"
+		}
+		return "SET", nil
+	case ast.Savepoint, ast.ReleaseSavepoint, ast.RollbackToSavepoint:
+		return "", pgerr.New("0A000", "savepoints are not supported").At(st.Pos() + 1)
+	}
+	return "", pgerr.New("0A000", "two-phase commit is not supported").At(st.Pos() + 1)
+}
+
+func (s *Session) rollback() {
+	if s.tx == nil {
+		return
+	}
+	s.finish(s.tx)
+	s.tx, s.failed = nil, false
+	s.endLocal()
+}
+
+func (s *Session) prepareNamed(p *Prepared, st *ast.Prepare) error {
+	if s.named[st.Name.Name] != nil {
+		return pgerr.Newf("42P05", "prepared statement \"%s\" already exists", st.Name.Name)
+	}
+	var types []column.Type
+	for _, t := range st.Types {
+		typ, err := pgtype.ByName(t.Name, mods(t.Mods), t.Dims > 0)
+		if err != nil {
+			return err
+		}
+		types = append(types, typ)
+	}
+	q, err := s.Prepare(st.Stmt, p.Text, types)
+	if err != nil {
+		return err
+	}
+	s.named[st.Name.Name] = q
+	return nil
+}
+
+// executeNamed runs EXECUTE, whose arguments are constant expressions.
+func (s *Session) executeNamed(ctx context.Context, p *Prepared, st *ast.Execute) (string, error) {
+	q := s.named[st.Name.Name]
+	if q == nil {
+		return "", pgerr.Newf("26000", "prepared statement \"%s\" does not exist", st.Name.Name).At(st.Pos() + 1)
+	}
+	if len(st.Args) != len(q.Params) {
+		return "", pgerr.Newf("42601", "wrong number of parameters for prepared statement \"%s\"", st.Name.Name).
+			WithDetail("Expected %d parameters but got %d.", len(q.Params), len(st.Args))
+	}
+	args := make([]*expr.Node, len(st.Args))
+	for i, a := range st.Args {
+		n, err := s.constant(ctx, p.Text[a.Pos():a.End()], q.Params[i])
+		if err != nil {
+			return "", err
+		}
+		args[i] = n
+	}
+	return s.execute(ctx, q, args)
+}
+
+// constant evaluates the text of an expression without columns.
+func (s *Session) constant(ctx context.Context, text string, t column.Type) (*expr.Node, error) {
+	sql := "SELECT CAST((" + text + ") AS " + t.String() + ")"
+	statements, err := s.Parse(sql)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.bind(&Prepared{Text: sql, Stmt: statements[0].Stmt})
+	if err != nil {
+		return nil, err
+	}
+	q, ok := b.(*bind.Select)
+	if !ok {
+		return nil, pgerr.Newf("42601", "\"%s\" is not an expression", text)
+	}
+	n := expr.Null(t, 0)
+	err = s.runPlan(ctx, q.Plan, nil, func(b *column.Batch, visible []int) error {
+		if v := b.Cols[visible[0]]; b.Len == 1 && !v.IsNull(0) {
+			n = expr.Const(t, string(pgtype.AppendText(nil, v, 0, s.settings.zone)), 0)
+		}
+		return nil
+	})
+	return n, err
+}
+
+func (s *Session) deallocate(st *ast.Deallocate) (string, error) {
+	if st.Name.Name == "" {
+		clear(s.named)
+		return "DEALLOCATE ALL", nil
+	}
+	if s.named[st.Name.Name] == nil {
+		return "", pgerr.Newf("26000", "prepared statement \"%s\" does not exist", st.Name.Name)
+	}
+	delete(s.named, st.Name.Name)
+	return "DEALLOCATE", nil
+}
+
+func showColumns(st *ast.Show) []string {
+	switch st.Kind {
+	case ast.ShowVariable:
+		if n, ok := reportedNames[st.Name]; ok {
+			return []string{n}
+		}
+		return []string{st.Name}
+	case ast.ShowAll:
+		return []string{"name", "setting", "description"}
+	case ast.ShowJobs:
+		return []string{"id", "name", "kind", "island", "state", "watermark", "rows_in", "rows_late", "rows_failed", "records_dead"}
+	case ast.ShowColumns:
+		return []string{"name", "type", "not_null", "key"}
+	case ast.ShowCreate:
+		return []string{"name", "definition"}
+	case ast.ShowTopics:
+		return []string{"name", "partitions"}
+	}
+	return []string{"name"}
+}
+
+func (s *Session) show(_ context.Context, st *ast.Show) error {
+	names := showColumns(st)
+	var rows [][]string
+	list := func(kind catalog.Kind) {
+		for _, r := range s.e.o.Jobs.Catalog().Relations() {
+			if r.Kind == kind {
+				rows = append(rows, []string{r.QualifiedName()})
+			}
+		}
+	}
+	switch st.Kind {
+	case ast.ShowVariable:
+		v, ok := s.settings.get(st.Name)
+		if !ok {
+			return pgerr.Newf("42704", "unrecognized configuration parameter \"%s\"", st.Name).At(st.Pos() + 1)
+		}
+		rows = [][]string{{v}}
+	case ast.ShowAll:
+		for name := range defaults {
+			v, _ := s.settings.get(name)
+			rows = append(rows, []string{spelled(name), v, ""})
+		}
+	case ast.ShowTables:
+		list(catalog.Table)
+	case ast.ShowSources:
+		list(catalog.Source)
+	case ast.ShowViews:
+		list(catalog.View)
+	case ast.ShowMaterializedViews:
+		list(catalog.MaterializedView)
+	case ast.ShowSinks:
+		list(catalog.Sink)
+	case ast.ShowSchemas:
+		rows = [][]string{{"pg_catalog"}, {"information_schema"}, {"public"}}
+	case ast.ShowDatabases:
+		rows = [][]string{{"leat"}}
+	case ast.ShowJobs:
+		rows = s.jobs()
+	case ast.ShowTopics:
+		for _, t := range s.e.o.Broker.Topics() {
+			rows = append(rows, []string{t.Name, strconv.Itoa(len(t.Partitions()))})
+		}
+	case ast.ShowColumns, ast.ShowCreate:
+		r := s.e.o.Jobs.Catalog().Lookup(st.Target.Schema(), st.Target.Last())
+		if r == nil {
+			return pgerr.Newf("42P01", "relation \"%s\" does not exist", st.Target.Last()).At(st.Target.Pos() + 1)
+		}
+		if st.Kind == ast.ShowCreate {
+			rows = [][]string{{r.QualifiedName(), r.Definition}}
+			break
+		}
+		for i, c := range r.Columns {
+			if c.Hidden {
+				continue
+			}
+			key := ""
+			if slices.Contains(r.PrimaryKey, i) {
+				key = "key"
+			}
+			rows = append(rows, []string{c.Name, c.Type.String(), strconv.FormatBool(c.NotNull), key})
+		}
+	case ast.ShowIndexes, ast.ShowFunctions, ast.ShowSubscriptions, ast.ShowConnections: // there are none yet
+	}
+	slices.SortFunc(rows, func(a, b []string) int {
+		if st.Kind == ast.ShowJobs || st.Kind == ast.ShowColumns {
+			return 0
+		}
+		return strings.Compare(a[0], b[0])
+	})
+	return s.table(names, rows)
+}
+
+// jobs lists what runs, with what it has counted.
+func (s *Session) jobs() [][]string {
+	var rows [][]string
+	for _, j := range s.e.o.Jobs.Status() {
+		state := "running"
+		switch {
+		case j.Err != nil:
+			state = "stopped: " + j.Err.Error()
+		case !j.Live:
+			state = "backfilling"
+		}
+		mark := ""
+		switch j.Watermark {
+		case flow.NoTime:
+		case flow.EndOfTime:
+			mark = "infinity"
+		default:
+			mark = time.UnixMicro(j.Watermark).In(s.settings.zone).Format("2006-01-02 15:04:05.999999-07")
+		}
+		n := func(v int64) string { return strconv.FormatInt(v, 10) }
+		rows = append(rows, []string{
+			fmt.Sprint(j.Relation.ID), j.Relation.QualifiedName(), string(j.Relation.Kind), fmt.Sprint(j.Island), state, mark,
+			n(j.Counts.In), n(j.Counts.Late), n(j.Counts.Failed), n(j.Counts.Dead),
+		})
+	}
+	return rows
+}
+
+func mods(list []int32) []int {
+	out := make([]int, len(list))
+	for i, m := range list {
+		out[i] = int(m)
+	}
+	return out
+}
