@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"slices"
+
 	"github.com/leat-io/leat/internal/column"
 )
 
@@ -27,10 +29,8 @@ func Fold(n *Node, ctx *Context) *Node {
 	case OpCoalesce:
 		return foldCoalesce(&c)
 	case OpCall:
-		for _, a := range c.Args {
-			if a.Op == OpConst && a.Text == nil && strict(&c) {
-				return Null(c.Type, c.Pos)
-			}
+		if nullArgument(&c) {
+			return Null(c.Type, c.Pos)
 		}
 		if !foldable(&c, ctx) {
 			return &c
@@ -43,6 +43,30 @@ func Fold(n *Node, ctx *Context) *Node {
 		return f
 	}
 	return &c
+}
+
+// nullArgument tells whether a call is NULL for a constant argument, and no other argument is a constant that fails.
+func nullArgument(n *Node) bool {
+	null := false
+	for _, a := range n.Args {
+		switch {
+		case a.Op != OpConst:
+			if !readsRows(a) {
+				return false
+			}
+		case a.Text == nil:
+			null = true
+		}
+	}
+	return null && strict(n)
+}
+
+// readsRows tells whether an expression depends on its input.
+func readsRows(n *Node) bool {
+	if n.Op == OpColumn || n.Op == OpParam {
+		return true
+	}
+	return slices.ContainsFunc(n.Args, readsRows)
 }
 
 // strict tells whether a call is NULL when an argument is, without looking at the others: as in PostgreSQL, these may then
