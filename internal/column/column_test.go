@@ -62,7 +62,7 @@ func TestBatchesCopyTheirRows(t *testing.T) {
 	r := columntest.Rand(t)
 	types := columntest.Types()
 	var dst, view, view2 column.Batch
-	for range 200 {
+	for range 60 {
 		n := 1 + r.IntN(200)
 		src := columntest.Batch(r, types, n)
 		if err := src.Validate(); err != nil {

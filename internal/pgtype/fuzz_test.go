@@ -86,7 +86,7 @@ func TestTextDoesNotAllocate(t *testing.T) {
 			}
 			buf = pgtype.AppendText(buf[:0], v, 0, zone)
 			buf = pgtype.AppendBinary(buf[:0], v, 0)
-		}); n > 0 {
+		}); n > 1 || n > 0 && typ != column.TJSONB { // jsonb's parser comes from a pool, which may be empty
 			t.Errorf("%s: %v allocations", typ, n)
 		}
 	}

@@ -28,7 +28,7 @@ type parser struct {
 	src   []byte
 	pos   int
 	depth int
-	grown int // bytes that writing out exponents has added
+	grown int    // bytes that writing out exponents has added
 	spans []span // members of the objects that are open
 	swap  []byte
 }
