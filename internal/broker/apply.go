@@ -63,7 +63,7 @@ func (b *Broker) ApplyBatch(lsn journal.LSN, payload []byte) error {
 		return err
 	}
 	if !b.running.Load() {
-		p.next, p.touched = max(p.next, h.NextOffset()), true
+		p.next = max(p.next, h.NextOffset())
 	}
 	s := span{p: p, base: h.BaseOffset, end: h.NextOffset()}
 	if flags&flagAtomic == 0 {
@@ -105,7 +105,12 @@ func (p *Partition) append(batch []byte) error {
 	}
 	err := p.log.Append(batch)
 	if err == nil {
-		p.noteSize()
+		if p.size.Load() == 0 {
+			p.noteSize()
+		} else { // without a walk over the segments
+			p.size.Add(int64(len(batch)))
+			p.b.size.Add(int64(len(batch)))
+		}
 		return nil
 	}
 	if err = p.judge(err); p.Err() != nil {

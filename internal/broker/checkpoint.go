@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -14,7 +13,9 @@ import (
 // before that LSN.
 func (b *Broker) PrepareCheckpoint(ctx context.Context) (journal.LSN, error) {
 	upTo := b.journal.Durable()
-	if err := b.logs.Sync(ctx); err != nil {
+	// Records are in the files before they are durable in the journal; an end that is remembered must not lie among those.
+	durable := func(ctx context.Context) error { return b.journal.Wait(ctx, b.journal.Ordered()) }
+	if err := b.logs.Sync(ctx, durable); err != nil {
 		return 0, fmt.Errorf("broker: sync partition files: %w", err)
 	}
 	b.ends.mu.Lock()
@@ -38,7 +39,8 @@ func (b *Broker) PrepareCheckpoint(ctx context.Context) (journal.LSN, error) {
 	return upTo, nil
 }
 
-// finishRecovery brings memory and files to where the journal ended.
+// finishRecovery brings memory to where the journal ended. The files are there already: each log was cut at its remembered end when it was first touched, and
+// the replay brought the rest.
 func (b *Broker) finishRecovery() error {
 	if err := b.loadTopics(); err != nil {
 		return err
@@ -50,9 +52,8 @@ func (b *Broker) finishRecovery() error {
 	for _, t := range b.Topics() {
 		for _, p := range t.partitions {
 			known[p.String()] = true
-			if err := p.finishRecovery(); err != nil {
-				return err
-			}
+			p.appended.Store(p.next)
+			p.highWater.Store(p.next)
 		}
 	}
 	names, err := b.logs.Names()
@@ -68,20 +69,5 @@ func (b *Broker) finishRecovery() error {
 			return fmt.Errorf("broker: remove %s: %w", name, err)
 		}
 	}
-	return nil
-}
-
-// finishRecovery cuts what the files have behind the journal's last unit; it was never durable.
-func (p *Partition) finishRecovery() error {
-	if p.touched && p.Err() == nil {
-		if err := p.log.Truncate(p.next); err != nil {
-			if err = p.judge(err); errors.Is(err, ErrDamaged) {
-				return nil
-			}
-			return err
-		}
-	}
-	p.appended.Store(p.next)
-	p.highWater.Store(p.next)
 	return nil
 }

@@ -27,7 +27,6 @@ type Partition struct {
 	appended  atomic.Int64
 	highWater atomic.Int64
 	size      atomic.Int64 // bytes of the files, as far as they were touched in this run
-	touched   bool         // by the replay of the journal
 
 	onAppend, onDurable watchers
 
@@ -147,12 +146,12 @@ func (p *Partition) OffsetForTime(ms int64, v View) (offset, timestamp int64, ok
 	return offset, timestamp, offset >= 0, nil
 }
 
-// MaxTimestamp returns the record with the largest timestamp. ok is false when there are no records.
-func (p *Partition) MaxTimestamp() (offset, timestamp int64, ok bool, err error) {
+// MaxTimestamp returns the record with the largest timestamp below the end of the view. ok is false when there are no records.
+func (p *Partition) MaxTimestamp(v View) (offset, timestamp int64, ok bool, err error) {
 	if err := p.Err(); err != nil {
 		return 0, 0, false, err
 	}
-	offset, timestamp, err = p.log.MaxTimestamp()
+	offset, timestamp, err = p.log.MaxTimestamp(p.End(v))
 	if err != nil {
 		return 0, 0, false, p.judge(err)
 	}
@@ -211,8 +210,10 @@ func (p *Partition) batchAt(offset, limit int64) (base, next int64, epoch int32,
 
 // noteSize keeps the sum over all partitions in step.
 func (p *Partition) noteSize() {
-	now := p.log.Size()
-	p.b.size.Add(now - p.size.Swap(now))
+	now, err := p.log.Size()
+	if err == nil {
+		p.b.size.Add(now - p.size.Swap(now))
+	}
 }
 
 func (s settings) logConfig() commitlog.Config {

@@ -76,7 +76,7 @@ func listOffset(p *broker.Partition, version int16, ms int64, sp *kmsg.ListOffse
 	case ms == earliestOffset, ms == earliestLocalOffset && version >= 8:
 		sp.Offset, err = p.StartOffset()
 	case ms == maxTimestampOffset && version >= 7:
-		if sp.Offset, sp.Timestamp, found, err = p.MaxTimestamp(); !found {
+		if sp.Offset, sp.Timestamp, found, err = p.MaxTimestamp(broker.ViewDurable); !found {
 			sp.Offset, sp.Timestamp = -1, -1
 		}
 	case ms == latestTieredOffset && version >= 9, ms == pendingUploadOffset && version >= 11:
