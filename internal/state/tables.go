@@ -33,6 +33,11 @@ type Tables struct {
 	genBase    int
 	applied    [2]uint32 // by kind (state, rows): generations up to here are in kv
 
+	// What an Evict found that could not do enough.
+	stuck        bool
+	stuckApplied [2]uint32
+	stuckUsed    int64
+
 	loads, evictions int64
 }
 
@@ -223,8 +228,8 @@ func (t *Tables) over() int64 {
 
 // makeRoom is eviction within an epoch: of the table that is about to be probed only, whose refs end with that.
 func (tb *table) makeRoom() error {
-	if tb.over() > 0 && !tb.spec.Ephemeral && tb.live() > tb.limit {
-		tb.sort.evict(4096)
+	if tb.over() > 0 && !tb.spec.Ephemeral && len(tb.parts) > 0 && tb.live() > tb.limit {
+		tb.sort.evict(max(16, 4096/len(tb.parts)))
 	}
 	return tb.err
 }
@@ -254,6 +259,9 @@ func (t *Tables) Evict() (over int64) {
 	}
 	t.nextGeneration()
 	t.learnApplied()
+	if t.stuck && t.stuckApplied == t.applied && t.pool.used < t.stuckUsed+t.limit/16 {
+		return t.over() // all that is left waits for the applier: do not look at every row again
+	}
 	target := t.limit - t.limit/8
 	for range 3 {
 		t.evictTo(target)
@@ -261,10 +269,12 @@ func (t *Tables) Evict() (over int64) {
 			t.compact()
 		}
 		if t.over() <= 0 {
+			t.stuck = false
 			return 0
 		}
 		target -= t.over() + t.limit/16 // the slack of the arenas is more than that eighth
 	}
+	t.stuck, t.stuckApplied, t.stuckUsed = true, t.applied, t.pool.used
 	return t.over()
 }
 
