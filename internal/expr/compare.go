@@ -365,6 +365,17 @@ func compareFloats[T float32 | float64](c *Call, rel relation, a, b Col[T]) {
 func equalTexts(c *Call, want bool) {
 	out := c.Out.Bools
 	a, b := c.Texts(0), c.Texts(1)
+	if c.Const[0] {
+		a, b = b, a
+	}
+	if b.mask == 0 { // with a constant, most lengths differ
+		k := b.At(0)
+		for _, row := range c.Rows() {
+			x := a.At(row)
+			out[row] = (len(x) == len(k) && string(x) == string(k)) == want
+		}
+		return
+	}
 	for _, row := range c.Rows() {
 		out[row] = bytes.Equal(a.At(row), b.At(row)) == want
 	}
