@@ -181,6 +181,9 @@ func (b *binder) connect(r *catalog.Relation, s *ast.CreateSource) error {
 		if r.Options["nexmark.table.type"] == "" {
 			return b.errorf(s.Name, pgerr.InvalidParameterValue, "option \"nexmark.table.type\" is missing: 'bid', 'auction' or 'person'")
 		}
+		if r.Options["nexmark.event.num"] == "" {
+			return b.errorf(s.Name, pgerr.InvalidParameterValue, "option \"nexmark.event.num\" is missing: how many events there are, of all kinds together")
+		}
 		if s.Format != nil {
 			return b.errorf(s.Format, pgerr.InvalidParameterValue, "connector 'nexmark' makes rows: it takes no FORMAT")
 		}
@@ -367,47 +370,37 @@ var nexmarkSchemas = map[string][]catalog.Column{
 	},
 }
 
-// nexmarkColumns: no columns given means the event's; those that are given must be the event's, by name and type. Whichever are
-// given, the relation's first columns are the event's in the generator's order.
+// nexmarkColumns: no columns given means all of the event's; those that are given must be the event's, by name and type.
 func (b *binder) nexmarkColumns(r *catalog.Relation, s *ast.CreateSource) ([]ast.ColumnDef, error) {
-	schema := nexmarkSchemas[r.Options["nexmark.table.type"]]
-	given := map[string]ast.ColumnDef{}
-	var generated []ast.ColumnDef
+	event := r.Options["nexmark.table.type"]
+	schema := nexmarkSchemas[event]
+	given := false
 	for _, d := range s.Columns {
 		if d.Generated != nil {
-			generated = append(generated, d)
 			continue
 		}
+		given = true
 		i := slices.IndexFunc(schema, func(c catalog.Column) bool { return c.Name == d.Name.Name })
 		if i < 0 {
-			return nil, b.errorf(d.Name, pgerr.UndefinedColumn, "a nexmark %s has no column \"%s\"", r.Options["nexmark.table.type"], d.Name.Name)
+			return nil, b.errorf(d.Name, pgerr.UndefinedColumn, "a nexmark %s has no column \"%s\"", event, d.Name.Name)
 		}
 		t, err := b.typeOf(d.Type)
 		if err != nil {
 			return nil, err
 		}
-		if !t.SameValues(schema[i].Type) {
-			return nil, b.errorf(d.Type, pgerr.DatatypeMismatch, "column \"%s\" of a nexmark %s is of type %s, not %s", d.Name.Name,
-				r.Options["nexmark.table.type"], schema[i].Type, t)
+		want := schema[i].Type
+		if !t.SameValues(want) && (want.Kind != column.Timestamp || t.Kind != column.Timestamptz) {
+			return nil, b.errorf(d.Type, pgerr.DatatypeMismatch, "column \"%s\" of a nexmark %s is of type %s, not %s", d.Name.Name, event, want, t)
 		}
-		if _, twice := given[d.Name.Name]; twice {
-			return nil, b.errorf(d.Name, pgerr.DuplicateColumn, "column \"%s\" specified more than once", d.Name.Name)
-		}
-		given[d.Name.Name] = d
+	}
+	if given {
+		return s.Columns, nil
 	}
 	var out []ast.ColumnDef
 	for _, c := range schema {
-		d, ok := given[c.Name]
-		if !ok {
-			if len(given) > 0 {
-				return nil, b.errorf(s.Name, pgerr.InvalidObjectDefinition, "column \"%s\" of a nexmark %s is missing: give all of its columns, or none",
-					c.Name, r.Options["nexmark.table.type"])
-			}
-			d = ast.ColumnDef{Name: ast.Ident{Name: c.Name}, Type: nexmarkTypes[c.Type.Kind]}
-		}
-		out = append(out, d)
+		out = append(out, ast.ColumnDef{Name: ast.Ident{Name: c.Name}, Type: nexmarkTypes[c.Type.Kind]})
 	}
-	return append(out, generated...), nil
+	return append(out, s.Columns...), nil
 }
 
 var nexmarkTypes = map[column.Kind]ast.TypeName{

@@ -86,7 +86,6 @@ var sourceOptions = map[string]map[string]option{
 		"nexmark.table.type": oneOf("bid", "auction", "person"),
 		"nexmark.event.num":  integer(0, 1<<62), "nexmark.event.rate": integer(1, 1_000_000_000),
 		"nexmark.seed": integer(0, 1<<62), "nexmark.base.time": integer(0, 1<<52), "nexmark.out.of.order": integer(1, 1_000_000),
-		"nexmark.generators": integer(1, 1024),
 	},
 }
 

@@ -249,35 +249,18 @@ func (p *physical) join(t *tree, l, r placed) placed {
 	return out
 }
 
-// spread brings rows of two inputs that are equal in their keys together. Where one side is spread by some of its keys already,
-// the other follows it.
+// spread brings rows of two inputs that are equal in their keys together: both must be spread by all keys, in order.
 func (p *physical) spread(l placed, lkeys []int, r placed, rkeys []int) (placed, placed) {
 	if l.one && r.one {
 		return l, r
 	}
-	if by := counterpart(l, lkeys, rkeys); by != nil {
-		if !slices.Equal(r.by, by) {
-			r = p.exchange(r, by)
-		}
-		return l, r
+	if l.one || !slices.Equal(l.by, lkeys) {
+		l = p.exchange(l, lkeys)
 	}
-	if by := counterpart(r, rkeys, lkeys); by != nil {
-		return p.exchange(l, by), r
+	if r.one || !slices.Equal(r.by, rkeys) {
+		r = p.exchange(r, rkeys)
 	}
-	return p.exchange(l, lkeys), p.exchange(r, rkeys)
-}
-
-// counterpart are the other side's columns that correspond to what a side is spread by; nil if that is not by keys only.
-func counterpart(side placed, keys, other []int) []int {
-	var out []int
-	for _, c := range side.by {
-		i := slices.Index(keys, c)
-		if i < 0 {
-			return nil
-		}
-		out = append(out, other[i])
-	}
-	return out
+	return l, r
 }
 
 func (p *physical) intervalJoin(t *tree, l, r placed) placed {

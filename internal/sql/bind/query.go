@@ -337,7 +337,7 @@ func (b *binder) unionAll(inputs []*tree) (*tree, error) {
 			outs[i][c] = output{name: name, expr: items[i]}
 		}
 	}
-	for i, slots := range keySlots(inputs) {
+	for i, slots := range keySlots(inputs, outs) {
 		outs[i] = append(outs[i], slots...)
 	}
 	projected := make([]*tree, len(inputs))
@@ -348,6 +348,7 @@ func (b *binder) unionAll(inputs []*tree) (*tree, error) {
 		}
 		projected[i] = t
 	}
+	// The key is among the outputs, so a project adds nothing but the row watermark and the bounds of windows.
 	// Inputs with a row watermark carry it behind the rest; all or none must.
 	width := len(outs[0])
 	carried := 0
@@ -372,10 +373,10 @@ func (b *binder) unionAll(inputs []*tree) (*tree, error) {
 
 // keySlots gives for each input the hidden columns that hold its key. None are needed when all inputs have their key in the
 // same visible columns.
-func keySlots(inputs []*tree) [][]output {
+func keySlots(inputs []*tree, visible [][]output) [][]output {
 	var types []column.Type
 	out := make([][]output, len(inputs))
-	if sameVisibleKeys(inputs) {
+	if sameVisibleKeys(inputs, visible) {
 		return out
 	}
 	for i, in := range inputs {
@@ -412,13 +413,13 @@ func keySlots(inputs []*tree) [][]output {
 	return out
 }
 
-func sameVisibleKeys(inputs []*tree) bool {
+// sameVisibleKeys: the outputs at the same places are, without a cast, the keys of all inputs.
+func sameVisibleKeys(inputs []*tree, visible [][]output) bool {
 	var first []int
 	for i, in := range inputs {
 		var at []int
-		visible := in.visible()
 		for _, k := range in.Key {
-			v := slices.Index(visible, k)
+			v := slices.IndexFunc(visible[i], func(o output) bool { return isColumn(o.expr) && o.expr.Index == k })
 			if v < 0 {
 				return false
 			}
