@@ -198,7 +198,7 @@ func (l *Log) placeUnknown() error {
 		}
 		l.end = max(l.end, s.base)
 		s.indexed = true
-		next, err := scan(h, s.logPath(), 0, s.size, true, func(b *record.Header, pos int64) bool {
+		next, err := scan(h, s.logPath(), 0, s.base, s.size, true, func(b *record.Header, pos int64) bool {
 			s.note(b, pos, l.config.IndexIntervalBytes)
 			l.end = b.NextOffset()
 			return true
@@ -293,7 +293,7 @@ func (l *Log) cutAt(s *segment, h *handle, end int64, useIndex bool) error {
 	if indexed > 0 {
 		reached = -1
 	}
-	_, err := scan(h, s.logPath(), from, s.size, true, func(b *record.Header, pos int64) bool {
+	_, err := scan(h, s.logPath(), from, s.expect(from), s.size, true, func(b *record.Header, pos int64) bool {
 		if b.BaseOffset >= end {
 			return false
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -241,6 +242,7 @@ func files(t *testing.T, fs vfs.FS, suffix string) []string {
 			out = append(out, "log/t-0/"+n)
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 
@@ -309,6 +311,9 @@ func TestIndexDamage(t *testing.T) {
 						t.Fatalf("time %d: offset %d at %d, %v", ms, off, ts, err)
 					}
 				}
+				if name == "one entry" || name == "garbled" {
+					return // an index that claims a later time only delays retention
+				}
 				if start, n, err := l.ApplyRetention(time.UnixMilli(1e9), end); start != end || n == 0 || err != nil {
 					t.Fatalf("retention of everything: start %d, %d segments, %v", start, n, err)
 				}
@@ -365,8 +370,10 @@ func TestDataDamage(t *testing.T) {
 				c.Release()
 			}
 			var ce *CorruptError
-			outside := at%1 == 0 && failed == nil // the leader epoch is outside the checksum
-			if !outside && (!errors.As(failed, &ce) || ce.File != path || !errors.Is(failed, ErrCorrupt)) {
+			if failed == nil && atBatchLeaderEpoch(orig, at) {
+				continue // outside the checksum, and of no consequence
+			}
+			if failed == nil || (!errors.As(failed, &ce) || ce.File != path || !errors.Is(failed, ErrCorrupt)) {
 				t.Fatalf("byte %d of %s: %v", at, path, failed)
 			}
 			if err := other.Append(makeBatch(0, 1, 0, 10)); err != nil {
@@ -374,6 +381,21 @@ func TestDataDamage(t *testing.T) {
 			}
 		}
 	}
+}
+
+// atBatchLeaderEpoch reports whether the byte is part of a leader epoch.
+func atBatchLeaderEpoch(b []byte, at int) bool {
+	for pos := 0; pos < len(b); {
+		n, err := record.BatchSize(b[pos:])
+		if err != nil {
+			return false
+		}
+		if at >= pos+12 && at < pos+16 {
+			return true
+		}
+		pos += n
+	}
+	return false
 }
 
 // TestZeroTail finds zeros behind the last batch, as a crash leaves them, and goes on after the last batch (KAFKA-13664).

@@ -135,8 +135,8 @@ func (m *Manager) Open(name string, id [16]byte, c Config) (*Log, error) {
 	}
 	c.setDefaults()
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.logs[name] != nil {
+		m.mu.Unlock()
 		return nil, fmt.Errorf("log %s is open already", name)
 	}
 	l := &Log{m: m, name: name, id: id, dir: m.o.FS.PathJoin(m.o.Dir, name), config: c, known: m.recorded != nil}
@@ -146,14 +146,14 @@ func (m *Manager) Open(name string, id [16]byte, c Config) (*Log, error) {
 		l.fresh = true
 	}
 	m.logs[name] = l
+	m.mu.Unlock()
 	if !l.known {
-		// Its end is not known before its files are read.
+		// Its end is not known before its files are read. Damage shows at the first use, as that of any log.
 		l.mu.Lock()
 		err := l.load()
 		l.mu.Unlock()
 		if err != nil && !errors.Is(err, ErrCorrupt) {
-			delete(m.logs, name)
-			return nil, err
+			return nil, errors.Join(err, l.Close())
 		}
 	}
 	return l, nil

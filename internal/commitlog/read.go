@@ -97,7 +97,7 @@ func (l *Log) walkFrom(s *segment, offset int64, fn func(h *record.Header, pos i
 		}
 		from := s.locate(offset)
 		astray, met := false, false
-		_, err = scan(f, s.logPath(), from, s.size, false, func(h *record.Header, pos int64) bool {
+		_, err = scan(f, s.logPath(), from, s.expect(from), s.size, false, func(h *record.Header, pos int64) bool {
 			if pos == from && from > 0 && h.BaseOffset > offset && !again {
 				astray = true
 				return false
@@ -128,7 +128,7 @@ func (l *Log) rebuildIndex(s *segment) error {
 	}
 	defer f.release()
 	s.forgetIndex()
-	if _, err := scan(f, s.logPath(), 0, s.size, false, func(h *record.Header, pos int64) bool {
+	if _, err := scan(f, s.logPath(), 0, s.base, s.size, false, func(h *record.Header, pos int64) bool {
 		s.note(h, pos, l.config.IndexIntervalBytes)
 		return true
 	}); err != nil {
@@ -155,16 +155,17 @@ func (l *Log) Read(offset int64, maxBytes int, limit int64, atLeastOne bool) (Ch
 	}
 	i := sort.Search(len(l.segments), func(i int) bool { return l.segments[i].base > offset })
 	for i = max(0, i-1); i < len(l.segments); i++ {
-		c, err := l.readSegment(l.segments[i], offset, maxBytes, min(limit, l.end), atLeastOne)
+		c, found, err := l.readSegment(l.segments[i], offset, maxBytes, min(limit, l.end), atLeastOne)
 		if err != nil {
 			return Chunk{}, l.isolateRead(err)
 		}
-		if c.length > 0 || c.Next > 0 {
+		if found {
 			return c, nil
 		}
-		// The offset is in a hole behind this segment's last batch.
+		// The segment ends before the offset.
 	}
-	return Chunk{First: offset, Next: offset}, nil
+	last := l.segments[len(l.segments)-1]
+	return Chunk{}, l.isolateRead(&CorruptError{File: last.logPath(), Offset: last.size, Reason: fmt.Sprintf("offset %d is in no batch, and the log ends at %d", offset, l.end)})
 }
 
 // isolateRead reports damage; what lies before it can still be read.
@@ -175,9 +176,8 @@ func (l *Log) isolateRead(err error) error {
 	return fmt.Errorf("read partition %s: %w", l.name, err)
 }
 
-// readSegment returns a Chunk with Next 0 if the segment ends before the offset.
-func (l *Log) readSegment(s *segment, offset int64, maxBytes int, limit int64, atLeastOne bool) (Chunk, error) {
-	var c Chunk
+// readSegment reports found false if the segment ends before the offset.
+func (l *Log) readSegment(s *segment, offset int64, maxBytes int, limit int64, atLeastOne bool) (c Chunk, found bool, err error) {
 	begin, end := int64(-1), int64(-1)
 	var skipTo int64
 	step := func(h *record.Header, pos int64) bool {
@@ -206,19 +206,19 @@ func (l *Log) readSegment(s *segment, offset int64, maxBytes int, limit int64, a
 		return true
 	}
 	if err := l.walkFrom(s, offset, step); err != nil && begin < 0 {
-		return c, err
+		return c, false, err
 	}
 	if begin < 0 || end == begin {
-		return c, nil
+		return c, begin >= 0, nil
 	}
 	f, err := l.m.files.acquire(s.logPath())
 	if err != nil {
-		return Chunk{}, err
+		return Chunk{}, false, err
 	}
 	if skipTo > end {
 		// An index entry in the middle may be wrong: then the shorter chunk is right, too.
 		at, next := end, c.Next
-		_, serr := scan(f, s.logPath(), skipTo, s.size, false, func(h *record.Header, pos int64) bool {
+		_, serr := scan(f, s.logPath(), skipTo, s.expect(skipTo), s.size, false, func(h *record.Header, pos int64) bool {
 			if h.BaseOffset < next || h.NextOffset() > limit || pos+int64(h.Size())-begin > int64(maxBytes) {
 				return false
 			}
@@ -232,18 +232,18 @@ func (l *Log) readSegment(s *segment, offset int64, maxBytes int, limit int64, a
 	if begin < s.verifiedFrom || end > s.verifiedTo {
 		if end, err = l.verify(s, f, begin, end, &c); err != nil {
 			f.release()
-			return Chunk{}, err
+			return Chunk{}, false, err
 		}
 	}
 	c.file, c.offset, c.length = f, begin, int(end-begin)
-	return c, nil
+	return c, true, nil
 }
 
 // verify checks the checksums of begin..end, which nobody has since the process began, and remembers that. Damage behind the first batch
 // shortens the chunk.
 func (l *Log) verify(s *segment, f *handle, begin, end int64, c *Chunk) (int64, error) {
 	next := c.First
-	at, err := scan(f, s.logPath(), begin, end, true, func(h *record.Header, pos int64) bool {
+	at, err := scan(f, s.logPath(), begin, c.First, end, true, func(h *record.Header, pos int64) bool {
 		next = h.NextOffset()
 		return true
 	})

@@ -67,6 +67,14 @@ func (s *segment) note(h *record.Header, pos int64, interval int) {
 	s.sinceIx += int64(h.Size())
 }
 
+// expect is the offset that a batch at pos must have: known only of the first.
+func (s *segment) expect(pos int64) int64 {
+	if pos == 0 {
+		return s.base
+	}
+	return -1
+}
+
 func (s *segment) forgetIndex() {
 	s.index, s.times, s.indexed, s.sinceIx, s.saved, s.savedTs, s.largest = nil, nil, false, 0, 0, 0, math.MinInt64
 }
@@ -75,7 +83,8 @@ var scanPool = sync.Pool{New: func() any { b := make([]byte, scanBytes); return 
 
 // scan walks the batches from pos to end, in order. With verify every checksum is checked. fn gets each header and where the
 // batch begins, and stops the walk with false. next is where the walk ended; a CorruptError says that there is no batch.
-func scan(f io.ReaderAt, path string, pos, end int64, verify bool, fn func(h *record.Header, pos int64) bool) (next int64, err error) {
+// The first batch must have the offset expect, if that is not -1, and every other the one after the batch before it.
+func scan(f io.ReaderAt, path string, pos, expect, end int64, verify bool, fn func(h *record.Header, pos int64) bool) (next int64, err error) {
 	pooled := scanPool.Get().(*[]byte)
 	defer scanPool.Put(pooled)
 	buf := *pooled
@@ -122,6 +131,10 @@ func scan(f io.ReaderAt, path string, pos, end int64, verify bool, fn func(h *re
 				return pos, damaged("the checksum of the batch does not match")
 			}
 		}
+		if expect >= 0 && h.BaseOffset != expect {
+			return pos, damaged(fmt.Sprintf("the batch says that its offset is %d, and it must be %d", h.BaseOffset, expect))
+		}
+		expect = h.NextOffset()
 		if !fn(&h, pos) {
 			return pos, nil
 		}
@@ -151,7 +164,7 @@ func (l *Log) ensureIndex(s *segment) error {
 		s.forgetIndex()
 	}
 	last := len(s.index) - 1
-	_, err = scan(h, s.logPath(), from, s.size, false, func(h *record.Header, pos int64) bool {
+	_, err = scan(h, s.logPath(), from, s.expect(from), s.size, false, func(h *record.Header, pos int64) bool {
 		if last >= 0 && pos == from {
 			s.sinceIx = int64(h.Size())
 			s.largest = max(s.largest, h.MaxTimestamp)
