@@ -237,6 +237,33 @@ func TestZones(t *testing.T) {
 	}
 }
 
+// TestFoldMoments: a view's literals get the zone of the session that makes it, and what means "now" stays open.
+func TestFoldMoments(t *testing.T) {
+	t.Parallel()
+	zone := time.FixedZone("", 2*3600)
+	for _, c := range []struct{ text, want string }{
+		{"'2024-01-01 02:00'::timestamptz", "2024-01-01 00:00:00+00"},
+		{"'2024-01-01 02:00+01'::timestamptz", "2024-01-01 01:00:00+00"},
+		{"'today'::date", ""},
+		{"'now'::timestamptz", ""},
+		{"now()", ""},
+		{"'2024-01-01'::date::timestamptz", "2023-12-31 22:00:00+00"},
+	} {
+		n, err := bindText(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := Fold(n, &Context{Zone: zone})
+		got := ""
+		if f.Op == OpConst {
+			got = *f.Text
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", c.text, got, c.want)
+		}
+	}
+}
+
 // TestNothingAllocates: the way of the data allocates nothing once a program has its memory.
 func TestNothingAllocates(t *testing.T) {
 	in, types := benchBatch()

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"slices"
+	"time"
 
 	"github.com/leat-io/leat/internal/column"
 )
@@ -33,6 +34,9 @@ func Fold(n *Node, ctx *Context) *Node {
 			return Null(c.Type, c.Pos)
 		}
 		if !foldable(&c, ctx) {
+			if all && isCast(c.Func) && ctx != nil && ctx.Zone != nil && ctx.Now == 0 {
+				return foldMoment(&c, ctx.Zone)
+			}
 			return &c
 		}
 	}
@@ -99,6 +103,19 @@ func foldable(n *Node, ctx *Context) bool {
 		return ctx != nil && ctx.Now != 0
 	}
 	return false
+}
+
+// foldMoment computes a time from text, in a zone, unless it depends on now() ('today').
+func foldMoment(n *Node, zone *time.Location) *Node {
+	a, err := evalConst(n, &Context{Now: probes[0].Now, Zone: zone})
+	if err != nil {
+		return n
+	}
+	b, err := evalConst(n, &Context{Now: probes[1].Now, Zone: zone})
+	if err != nil || (a.Text == nil) != (b.Text == nil) || a.Text != nil && *a.Text != *b.Text {
+		return n
+	}
+	return a
 }
 
 var oneRow = &column.Batch{Len: 1}
