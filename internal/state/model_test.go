@@ -19,7 +19,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "run the random tests with this seed only")
-	histories = flag.Int("histories", 40, "random histories of the model test")
+	histories = flag.Int("histories", 20, "random histories of the model test")
 )
 
 // seeds are those a random test runs with.

@@ -248,6 +248,7 @@ func (t *Tables) live() (n int64) {
 // bytes it is still over the limit: the caller then lets the applier apply (ApplyState, Publish), and calls it again.
 func (t *Tables) Evict() (over int64) {
 	if t.over() <= 0 {
+		t.stuck = false
 		return 0
 	}
 	if len(t.touched) > 0 {
