@@ -401,11 +401,18 @@ func (r *rig) rows(job uint64) []string {
 	return out
 }
 
+// equal compares lists and shows where they first differ.
 func equal(t testing.TB, what string, got, want []string) {
 	t.Helper()
-	if !slices.Equal(got, want) {
-		t.Fatalf("%s:\n got %s\nwant %s", what, strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+	if slices.Equal(got, want) {
+		return
 	}
+	at := 0
+	for at < len(got) && at < len(want) && got[at] == want[at] {
+		at++
+	}
+	show := func(s []string) string { return strings.Join(s[min(at, len(s)):min(at+8, len(s))], "\n     ") }
+	t.Fatalf("%s: %d rows, want %d; from row %d on\n got %s\nwant %s", what, len(got), len(want), at, show(got), show(want))
 }
 
 // shapes are the ways of running that must not change any result.

@@ -293,6 +293,9 @@ func (i *Island) collect(e *Epoch) (*Result, error) {
 		if err := t.EndEpoch(r.Changes[k]); err != nil {
 			return nil, fmt.Errorf("flow: epoch %d: %w", e.Number, err)
 		}
+		if i.own {
+			t.Committed(0) // nobody else tells them
+		}
 	}
 	i.mergeReaders()
 	for _, rd := range i.readers {
