@@ -9,11 +9,10 @@ import (
 
 // The pseudo-kinds of declared arguments and results; never in a Node, a vector or a plan's types.
 const (
-	kindAny         column.Kind = 240 + iota // any value, each argument on its own
-	kindElement                              // anyelement: all such arguments are of one type
-	kindArray                                // anyarray: an array of that type
-	kindNonArray                             // anynonarray: as anyelement, but no array
-	kindDeclaredCnt = iota
+	kindAny      column.Kind = 240 + iota // any value, each argument on its own
+	kindElement                           // anyelement: all such arguments are of one type
+	kindArray                             // anyarray: an array of that type
+	kindNonArray                          // anynonarray: as anyelement, but no array
 )
 
 // The types that tables of overloads are written with.
