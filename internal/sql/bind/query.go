@@ -47,7 +47,9 @@ func (b *binder) query(q *ast.Query, top bool) (*tree, error) {
 			return nil, b.unsupported(at, what)
 		}
 		if len(order) > 0 {
-			b.notice("ORDER BY without LIMIT has no meaning here and is ignored: give it in the SELECT that reads the result")
+			if len(b.views) == 0 {
+				b.notice("ORDER BY without LIMIT has no meaning here and is ignored: give it in the SELECT that reads the result")
+			}
 			order = nil
 		}
 	}
