@@ -2,6 +2,7 @@ package kv
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -56,9 +57,10 @@ func splitKey(key []byte) (prefix, suffix []byte) {
 	return prefix, suffix
 }
 
+// compareSuffixes returns -1, 0 or 1: Pebble switches on these very values.
 func compareSuffixes(a, b []byte) int {
 	if len(a) == 0 || len(b) == 0 {
-		return len(a) - len(b)
+		return cmp.Compare(len(a), len(b))
 	}
 	return bytes.Compare(a[:max(0, len(a)-trailerLen)], b[:max(0, len(b)-trailerLen)])
 }
