@@ -31,6 +31,7 @@ func tables() [][]Overload {
 		byteFunctions,
 		quoteFunctions,
 		textArrayFunctions,
+		regexpFunctions,
 	}
 }
 

@@ -22,6 +22,18 @@ func combine(format string, lists ...[]string) []string {
 	return out
 }
 
+// thin picks one in n, at random: the others come another time.
+func thin(t *testing.T, exprs []string, n int) []string {
+	r := newRand(t)
+	var out []string
+	for _, e := range exprs {
+		if r.IntN(n) == 0 {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
 var (
 	sampleTexts = []string{"''", "'a'", "'Hello, World'", "'  pad  '", "'été à ñ'", "'日本語テキスト'", "'a,b,,c'", "'xxabcxx'", "NULL"}
 	sampleInts  = []string{"0", "1", "2", "5", "-1", "-3", "100", "2147483647", "-2147483648", "NULL"}
@@ -76,7 +88,7 @@ func TestStrings(t *testing.T) {
 		`concat('a', NULL, 1, true)`, `concat_ws(',', 'a', NULL, 2)`, `'a' || 1`, `convert_to('é', 'UTF8')`, `convert_from('\xc3a9', 'UTF8')`,
 		`get_byte('abc'::bytea, 1)`, `get_byte('abc'::bytea, 3)`, `substring('abc' from 2 for 1)`, `substring('abc' for 2)`, `lower(NULL)`, `length(1)`, `upper(1)`, `left('abc')`,
 	)
-	newOracle(t).check(t, exprs)
+	newOracle(t).check(t, thin(t, exprs, 2))
 }
 
 // TestLike compares LIKE and ILIKE.
