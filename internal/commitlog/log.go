@@ -167,18 +167,13 @@ func (l *Log) place() error {
 	if !l.known {
 		return l.placeUnknown()
 	}
-	if len(l.segments) == 0 {
-		if l.end > l.start {
-			return &CorruptError{File: l.dir, Reason: fmt.Sprintf("there are no segments, and the log ended at offset %d", l.end)}
+	// Segments at or above the end are from after the checkpoint; a crash may have left some of them, and not others.
+	if l.end > l.start {
+		if len(l.segments) == 0 || l.segments[0].base >= l.end {
+			return &CorruptError{File: l.dir, Reason: fmt.Sprintf("the segments with the offsets %d to %d are missing", l.start, l.end)}
 		}
-		return nil
-	}
-	if first := l.segments[0].base; first > l.start {
-		if first > l.end {
-			return &CorruptError{File: l.segments[0].logPath(), Reason: fmt.Sprintf("the segments before it are missing: the log ended at offset %d", l.end)}
-		}
-		// Retention removed segments after the checkpoint.
-		l.start = first
+		// Retention may have removed segments after the checkpoint.
+		l.start = max(l.start, l.segments[0].base)
 	}
 	return l.cut(l.end)
 }

@@ -159,6 +159,10 @@ func (l *Log) Read(offset int64, maxBytes int, limit int64, atLeastOne bool) (Ch
 		if err != nil {
 			return Chunk{}, l.isolateRead(err)
 		}
+		if found && c.length > 0 && c.First > offset {
+			c.Release()
+			return Chunk{}, l.isolateRead(&CorruptError{File: l.segments[i].logPath(), Reason: fmt.Sprintf("the batch with offset %d is missing before it", offset)})
+		}
 		if found {
 			return c, nil
 		}
