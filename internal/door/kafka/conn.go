@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,8 +28,9 @@ type conn struct {
 	queue  chan pending // from the reader to the writer; its capacity bounds what is in flight
 
 	stopping atomic.Bool
-	frame    []byte // the reader's, reused for produce requests
-	out      []byte // the writer's, reused
+	in       *bufio.Reader // small requests come with one system call; large ones pass it by
+	frame    []byte        // the reader's, reused for small produce requests
+	out      []byte        // the writer's, reused
 }
 
 // pending is a request that has been read and has not been answered.
@@ -69,7 +72,7 @@ var errDrop = errors.New("the connection is closed")
 
 func newConn(s *Server, nc net.Conn) *conn {
 	ctx, cancel := context.WithCancel(s.ctx)
-	c := &conn{s: s, nc: nc, ctx: ctx, cancel: cancel, queue: make(chan pending, s.o.MaxInFlight)}
+	c := &conn{s: s, nc: nc, ctx: ctx, cancel: cancel, queue: make(chan pending, s.o.MaxInFlight), in: bufio.NewReaderSize(nc, 8<<10)}
 	c.remote = nc.RemoteAddr().String()
 	if host, _, err := net.SplitHostPort(c.remote); err == nil {
 		c.remote = "/" + host
@@ -131,7 +134,7 @@ func (c *conn) readLoop() error {
 		if err := c.awaitFrame(); err != nil {
 			return err
 		}
-		if _, err := io.ReadFull(c.nc, head[:]); err != nil {
+		if _, err := io.ReadFull(c.in, head[:]); err != nil {
 			return err
 		}
 		n := int32(binary.BigEndian.Uint32(head[:]))
@@ -159,7 +162,7 @@ func (c *conn) awaitFrame() error {
 const minRequestBytes = 8
 
 // Frames up to smallFrame do not count against the memory of all connections, and are read in one piece. Larger ones are believed only as far as they
-// have arrived.
+// have arrived, unless there is a buffer for them already.
 const (
 	smallFrame = 64 << 10
 	keepFrame  = 1 << 20
@@ -168,37 +171,66 @@ const (
 	decodedRatio = 16
 )
 
+// largeFrames are buffers for large produce requests, shared by all connections.
+var largeFrames sync.Pool // of *[]byte
+
 func (c *conn) readRequest(n int) error {
-	first := c.frameOf(min(n, smallFrame))
-	if _, err := io.ReadFull(c.nc, first[:minRequestBytes]); err != nil {
+	if cap(c.frame) < min(n, smallFrame) {
+		c.frame = make([]byte, min(n, smallFrame))
+	}
+	head := c.frame[:minRequestBytes]
+	if _, err := io.ReadFull(c.in, head); err != nil {
 		return err
 	}
-	key := int16(binary.BigEndian.Uint16(first))
-	if n > smallFrame {
-		weight := int64(n)
-		if key != keyProduce {
-			if n > controlFrame {
-				return fmt.Errorf("a request of %d bytes for %s; %d are taken", n, kmsg.NameForKey(key), controlFrame)
-			}
-			weight *= decodedRatio
-		}
-		weight = min(weight, c.s.o.RequestMemory)
-		if err := c.s.memory.Acquire(c.ctx, weight); err != nil {
+	key := int16(binary.BigEndian.Uint16(head))
+	if n <= smallFrame {
+		frame := c.frame[:n]
+		if _, err := io.ReadFull(c.in, frame[minRequestBytes:]); err != nil {
 			return err
 		}
-		defer c.s.memory.Release(weight)
+		if key != keyProduce {
+			c.frame = nil // the request keeps pieces of it
+		}
+		return c.take(frame)
 	}
-	frame, err := c.readFrame(first, n)
+
+	weight := int64(n)
+	if key != keyProduce {
+		if n > controlFrame {
+			return fmt.Errorf("a request of %d bytes for %s; %d are taken", n, kmsg.NameForKey(key), controlFrame)
+		}
+		weight *= decodedRatio
+	}
+	weight = min(weight, c.s.o.RequestMemory)
+	if err := c.s.memory.Acquire(c.ctx, weight); err != nil {
+		return err
+	}
+	defer c.s.memory.Release(weight)
+	var buf []byte
+	if key == keyProduce {
+		if pooled, ok := largeFrames.Get().(*[]byte); ok {
+			buf = *pooled
+		}
+	}
+	frame, err := c.readFrame(buf, head, n)
 	if err != nil {
 		return err
 	}
-	c.s.metrics.read(4 + n)
+	if err := c.take(frame); err != nil {
+		return err
+	}
+	if key == keyProduce {
+		largeFrames.Put(&frame)
+	}
+	return nil
+}
+
+// take works on a whole frame and hands what is to be answered to the writer.
+func (c *conn) take(frame []byte) error {
+	c.s.metrics.read(4 + len(frame))
 	p, err := c.accept(frame)
 	if err != nil {
 		return err
-	}
-	if key != keyProduce || cap(c.frame) > keepFrame {
-		c.frame = nil // the request keeps pieces of it, or it is too large to keep
 	}
 	if p.run == nil {
 		return nil // acks=0
@@ -207,34 +239,24 @@ func (c *conn) readRequest(n int) error {
 	return nil
 }
 
-func (c *conn) frameOf(n int) []byte {
-	if cap(c.frame) < n {
-		c.frame = make([]byte, n)
+// readFrame reads a frame of which head is there already, into buf as far as that has room, growing as it arrives.
+func (c *conn) readFrame(buf, head []byte, n int) ([]byte, error) {
+	if cap(buf) < smallFrame {
+		buf = make([]byte, smallFrame)
 	}
-	return c.frame[:n]
-}
-
-// readFrame reads the rest of a frame whose first bytes are there, growing as it arrives.
-func (c *conn) readFrame(first []byte, n int) ([]byte, error) {
-	have := minRequestBytes
-	frame := first
+	frame := buf[:min(n, cap(buf))]
+	have := copy(frame, head)
 	for {
-		if _, err := io.ReadFull(c.nc, frame[have:]); err != nil {
+		if _, err := io.ReadFull(c.in, frame[have:]); err != nil {
 			return nil, err
 		}
 		have = len(frame)
 		if have == n {
 			return frame, nil
 		}
-		next := min(n, 4*have)
-		if cap(frame) >= next {
-			frame = frame[:next]
-			continue
-		}
-		grown := make([]byte, next)
+		grown := make([]byte, min(n, 4*have))
 		copy(grown, frame)
 		frame = grown
-		c.frame = grown
 	}
 }
 
