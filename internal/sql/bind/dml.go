@@ -207,7 +207,11 @@ func (b *binder) insertQuery(out *Insert, columns []int, listed bool, q *ast.Que
 			return b.errorf(q, generatedAlways, "cannot insert a non-DEFAULT value into column \"%s\"", c.Name).
 				WithDetail("Column \"%s\" is a generated column.", c.Name)
 		}
-		if values[columns[i]], err = b.assign(t.col(v), c, q); err != nil {
+		n := t.col(v)
+		if lit := t.literal(v); lit != nil {
+			n = lit
+		}
+		if values[columns[i]], err = b.assign(n, c, q); err != nil {
 			return err
 		}
 	}

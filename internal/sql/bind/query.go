@@ -11,6 +11,8 @@ import (
 	"github.com/leat-io/leat/internal/sql/plan"
 )
 
+var untyped, textType = column.TUnknown, column.TText
+
 // cteScope is the chain of WITH queries that are visible, innermost first. They are inlined where they are named.
 type cteScope struct {
 	outer *cteScope
@@ -325,9 +327,8 @@ func (b *binder) unionAll(inputs []*tree) (*tree, error) {
 		for i, in := range inputs {
 			at := in.visible()[c]
 			items[i] = in.col(at)
-			if in.Kind == plan.KindProject && in.Project.Exprs[at].Op == expr.OpConst && in.Project.Exprs[at].Text == nil {
-				// A bare NULL takes the other inputs' type.
-				items[i] = expr.Null(column.TUnknown, 0)
+			if lit := in.literal(at); lit != nil {
+				items[i] = lit
 			}
 		}
 		name := inputs[0].Columns[inputs[0].visible()[c]].Name
@@ -371,6 +372,27 @@ func (b *binder) unionAll(inputs []*tree) (*tree, error) {
 		}
 	}
 	return b.union(projected)
+}
+
+// literal is the untyped literal or NULL that a SELECT gives as a column, which takes the type of what it is put beside or
+// into; nil if the column is anything else.
+func (t *tree) literal(column int) *expr.Node {
+	if t.Kind == plan.KindSort {
+		t = t.in[0]
+	}
+	if t.Kind != plan.KindProject {
+		return nil
+	}
+	n := t.Project.Exprs[column]
+	switch {
+	case n.Op != expr.OpConst:
+		return nil
+	case n.Text == nil:
+		return expr.Null(untyped, n.Pos)
+	case n.Type == textType:
+		return expr.Literal(*n.Text, n.Pos)
+	}
+	return nil
 }
 
 // keySlots gives for each input the hidden columns that hold its key. None are needed when all inputs have their key in the
