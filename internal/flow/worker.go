@@ -52,6 +52,10 @@ func (w *worker) begin(e *Epoch, depths int) {
 		w.dones = append(w.dones, 0)
 	}
 	clear(w.dones)
+	// The others' done messages of the last epoch's deepest depth may still lie here: nobody waited for them, and in a deeper graph they
+	// would count for this epoch.
+	w.buf = w.mail.take(w.buf)
+	clear(w.buf)
 	w.depth, w.times, w.timed = 0, w.times[:0], false
 	w.epoch = e
 	w.dead, w.ended = nil, w.ended[:0]
