@@ -235,7 +235,7 @@ func (c *Core) checkpoints(ctx context.Context) {
 			now.Sub(last) >= checkpointAge && stats.LiveBytes > 0
 		if due && c.Journal.Err() == nil {
 			last = now
-			if err := c.Checkpoint(); err != nil && ctx.Err() == nil {
+			if err := c.Checkpoint(ctx); err != nil && ctx.Err() == nil {
 				c.log.Error("checkpoint", "err", err)
 			}
 		}
@@ -244,15 +244,15 @@ func (c *Core) checkpoints(ctx context.Context) {
 }
 
 // Checkpoint brings everything that is durable in the journal to where it stays, and recycles the journal behind it.
-func (c *Core) Checkpoint() error {
-	lsn := c.Journal.Durable()
+func (c *Core) Checkpoint(ctx context.Context) error {
+	lsn, err := c.Broker.PrepareCheckpoint(ctx)
+	if err != nil {
+		return err
+	}
 	if err := c.Applier.Publish(lsn); err != nil {
 		return err
 	}
 	if err := c.Applier.ApplyState(lsn); err != nil {
-		return err
-	}
-	if err := c.Broker.Sync(); err != nil {
 		return err
 	}
 	if err := c.DB.Flush(); err != nil {
@@ -274,7 +274,7 @@ func (c *Core) Close() error {
 	}
 	if c.Journal != nil {
 		if c.Broker != nil && c.Jobs != nil && c.Journal.Err() == nil {
-			errs = append(errs, c.Checkpoint()) // so that the next start has nothing to replay
+			errs = append(errs, c.pump(func() error { return c.Checkpoint(context.Background()) })) // so that the next start has nothing to replay
 		}
 		errs = append(errs, c.Journal.Close())
 	}

@@ -36,10 +36,6 @@ func (m *journalMetrics) register(r prometheus.Registerer, c *Core) error {
 	}
 	return errors.Join(
 		r.Register(m.sync), r.Register(m.group),
-		r.Register(gauge("leat_journal_live_bytes", "What the journal holds since the last checkpoint.",
-			func() float64 { return float64(c.Journal.Stats().LiveBytes) })),
-		r.Register(gauge("leat_journal_queued_bytes", "What waits for the next sync of the journal.",
-			func() float64 { return float64(c.Journal.Stats().QueuedBytes) })),
 		r.Register(gauge("leat_pending_rows_bytes", "Committed rows of views and tables that are not published yet.",
 			func() float64 { return float64(c.Applier.Pending().RowsBytes) })),
 		r.Register(gauge("leat_pending_state_bytes", "Committed operator state that waits for the next checkpoint.",

@@ -18,6 +18,7 @@ import (
 	"github.com/leat-io/leat/internal/door/kafka"
 	"github.com/leat-io/leat/internal/door/postgres"
 	"github.com/leat-io/leat/internal/session"
+	"github.com/leat-io/leat/internal/vfs"
 )
 
 // Config is what a server is started with.
@@ -33,8 +34,13 @@ type Config struct {
 	Core CoreOptions
 }
 
-// reserve is kept free on the disk: below it producing is refused, and a ballast file is given up so that deletes and checkpoints go on.
-var reserve = broker.Reserve{MinFree: 256 << 20, Ballast: 64 << 20}
+// reserve is what is kept free on the disk: below it producing is refused, and a ballast file is given up so that deletes and checkpoints go on.
+func reserve() broker.Reserve {
+	return broker.Reserve{MinFree: 256 << 20, BallastBytes: 64 << 20, FreeSpace: func(dir string) (int64, error) {
+		usage, err := vfs.Default.GetDiskUsage(dir)
+		return int64(min(usage.AvailBytes, 1<<62)), err
+	}}
+}
 
 // Node is a server with its doors.
 type Node struct {
@@ -67,7 +73,7 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	o.Dir, o.Logger, o.Workers, o.StateMemory, o.Metrics = c.Dir, c.Logger, c.Workers, c.StateMemory, n.Registry
 	o.Broker.AutoCreate, o.Broker.DefaultPartitions = c.AutoCreateTopics, c.DefaultPartitions
 	if o.FS == nil {
-		o.Broker.Reserve = reserve
+		o.Broker.Reserve = reserve()
 	}
 	kafkaListeners, err := listen(c.Kafka)
 	if err != nil {

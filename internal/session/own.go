@@ -183,7 +183,7 @@ func (s *Session) executeNamed(ctx context.Context, p *Prepared, st *ast.Execute
 	}
 	args := make([]*expr.Node, len(st.Args))
 	for i, a := range st.Args {
-		n, err := s.constant(ctx, p.Text[a.Pos():a.End()], q.Params[i])
+		n, err := s.constant(ctx, a.Extent().Text(p.Text), q.Params[i])
 		if err != nil {
 			return "", err
 		}
@@ -199,7 +199,7 @@ func (s *Session) constant(ctx context.Context, text string, t column.Type) (*ex
 	if err != nil {
 		return nil, err
 	}
-	b, err := s.bind(&Prepared{Text: sql, Stmt: statements[0].Stmt})
+	b, err := s.bind(&Prepared{Text: sql, Stmt: statements[0].Node})
 	if err != nil {
 		return nil, err
 	}

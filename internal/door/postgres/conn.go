@@ -330,7 +330,12 @@ func (c *conn) simple(text string) error {
 		c.backend.Send(&pgproto3.EmptyQueryResponse{})
 		return nil
 	}
-	for _, st := range statements {
+	for i, st := range statements {
+		if i > 0 { // what the statements before have given need not wait for this one
+			if err := c.backend.Flush(); err != nil {
+				return &lostError{err}
+			}
+		}
 		err := c.running(func(ctx context.Context) error {
 			p, err := c.session.Prepare(st.Node, text, nil)
 			if err != nil {
