@@ -58,6 +58,7 @@ func TestRewritesKeepTheMeaning(t *testing.T) {
 			t.Fatalf("seed %d: the meaning of this query changes:\n%s", seed, text)
 		default:
 			compared++
+			s.checkKey(t, seed, text, data)
 		}
 	}
 	t.Logf("%d compared, %d refused", compared, refused)
@@ -95,6 +96,34 @@ func (s *session) compare(t *testing.T, text string, data map[uint64]*column.Bat
 		return false, nil
 	}
 	return true, nil
+}
+
+// checkKey plans the query as a view and checks that its stream key names its rows: no two have the same one.
+func (s *session) checkKey(t *testing.T, seed int64, query string, data map[uint64]*column.Batch) {
+	text := "CREATE MATERIALIZED VIEW zz AS " + query
+	bindAll(t, s, text)
+	statements, err := parse.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := dispatch(s.env(text), statements[0].Node)
+	if err != nil {
+		t.Fatalf("seed %d: %s", seed, message(text, err))
+	}
+	root := asTree(b.(*Create).Relation.Plan)
+	e := evaluator{data: data}
+	rows := e.eval(root)
+	if e.err != nil {
+		t.Fatal(e.err)
+	}
+	seen := map[string]bool{}
+	for i := range rows.Len {
+		k := string(rowenc.AppendKey(nil, rows, root.Key, i))
+		if seen[k] {
+			t.Fatalf("seed %d: two rows have one key:\n%s\n%s", seed, text, strings.Join(plan.Explain(b.(*Create).Relation.Plan, s.name), "\n"))
+		}
+		seen[k] = true
+	}
 }
 
 // asTree makes a tree of a physical plan, for the evaluator.
@@ -174,7 +203,7 @@ func (e *evaluator) eval(t *tree) *column.Batch {
 		return e.aggregate(t, in[0])
 	case t.Kind == plan.KindJoin:
 		return e.join(t, in)
-	case t.Sort != nil, t.Exchange != nil:
+	case t.Sort != nil, t.Exchange != nil, t.Materialize != nil:
 		return in[0] // order and cut are not looked at
 	}
 	e.fail(fmt.Errorf("cannot evaluate %s", t.Kind))
@@ -340,16 +369,24 @@ type generator struct {
 	n int
 }
 
-// rows fills a table with few distinct values, some of them NULL. Keys are not kept: the evaluator does not need them.
+// rows fills a table with few distinct values, some of them NULL, under different keys.
 func (g *generator) rows(r *catalog.Relation) *column.Batch {
 	var types []column.Type
 	for _, c := range r.Columns {
 		types = append(types, c.Type)
 	}
 	out := column.NewBatch(types, 0)
-	for range 6 + g.Intn(8) {
+	n := 6 + g.Intn(8)
+	keys := g.Perm(16)[:n]
+	for row := range n {
 		for i := range out.Cols {
 			v := int64(g.Intn(5))
+			switch at := slices.Index(r.PrimaryKey, i); {
+			case len(r.PrimaryKey) == 1 && at == 0:
+				v = int64(keys[row])
+			case at >= 0: // of two columns, each of them often equal
+				v = int64(keys[row]) >> (2 * at) & 3
+			}
 			switch {
 			case !r.Columns[i].NotNull && g.Intn(6) == 0:
 				out.Cols[i].AppendNull()
