@@ -21,7 +21,7 @@ import (
 
 var (
 	seedFlag    = flag.Int64("seed", 0, "seed of the random tests; 0: a new one")
-	queriesFlag = flag.Int("queries", 400, "how many random queries to compare")
+	queriesFlag = flag.Int("queries", 200, "how many random queries to compare")
 )
 
 // TestRewritesKeepTheMeaning runs random queries in two ways over random rows, with a slow evaluator: the tree as it was bound,
