@@ -169,6 +169,9 @@ func (w *worker) tellDone(d int) {
 		w.times = append(w.times, m.times...)
 	}
 	w.dones[d]++
+	if d+1 >= w.isl.depths {
+		return // nobody waits for the deepest
+	}
 	for _, p := range w.isl.workers {
 		if p != w {
 			p.mail.put(m)
