@@ -32,6 +32,10 @@ func tables() [][]Overload {
 		quoteFunctions,
 		textArrayFunctions,
 		regexpFunctions,
+		timeArithmetic,
+		timeFieldFunctions,
+		timeTruncation,
+		timeFunctions,
 	}
 }
 
