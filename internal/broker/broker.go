@@ -130,6 +130,7 @@ type Broker struct {
 	byName     map[string]*Topic
 	byID       map[TopicID]*Topic
 	partitions int
+	onTopics   watchers // who waits for topics to be made
 
 	ends    ends
 	ids     producerIDs

@@ -376,6 +376,7 @@ func (b *Broker) install(t *Topic) {
 	}
 	b.byName[t.Name], b.byID[t.ID] = t, t
 	b.partitions += len(t.partitions)
+	b.onTopics.wake()
 }
 
 // uninstall undoes install; topicsMu is held.

@@ -86,3 +86,9 @@ func (p *Partition) edge(e Edge) *watchers {
 	}
 	return &p.onDurable
 }
+
+// WatchTopics wakes w each time a topic is made or gets more partitions, until UnwatchTopics.
+func (b *Broker) WatchTopics(w *Watcher) { b.onTopics.add(w) }
+
+// UnwatchTopics undoes one WatchTopics.
+func (b *Broker) UnwatchTopics(w *Watcher) { b.onTopics.remove(w) }

@@ -65,6 +65,7 @@ func (x *island) detachLocked(id uint64) error {
 	}
 	x.members = slices.DeleteFunc(x.members, func(m uint64) bool { return m == id })
 	delete(x.backfill, id)
+	delete(x.ran, id)
 	x.regroup()
 	x.unwatch()
 	x.note()
@@ -73,6 +74,7 @@ func (x *island) detachLocked(id uint64) error {
 
 // unwatchAll lets go of all partitions; mu is held.
 func (x *island) unwatchAll() {
+	x.m.o.Broker.UnwatchTopics(x.watcher)
 	for id, w := range x.watched {
 		for _, p := range w.partitions {
 			p.Unwatch(x.watcher, broker.EdgeAppended)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -72,13 +73,17 @@ func (x *island) finishCommit(now time.Time) {
 			continue
 		}
 		j.committed(res)
-		if res.Live {
-			x.m.live(j)
-		} else if res.Err == nil {
+		x.ran[res.Job] = true
+		if res.Err == nil && !res.Live {
 			backfilling = true
 		}
 	}
 	x.due = x.due || backfilling
+	for _, id := range x.members {
+		if j := x.m.job(id); j != nil && !j.isLive() && x.caughtUp(j) {
+			x.m.live(j)
+		}
+	}
 	x.committedLSN = lsn
 	x.pace.committed(now, now.Sub(x.ordered), x.read, x.ordered.Sub(x.started))
 	x.m.metrics.epochs.Inc()
@@ -101,6 +106,40 @@ func (x *island) advance(g cutGroup) {
 		}
 	}
 	g.reader.Advance(to)
+}
+
+// setTargets notes where the job's sources end now; mu is held.
+func (x *island) setTargets(j *job) {
+	j.targets = j.targets[:0]
+	for _, r := range x.flow.Readers() {
+		if !slices.Contains(r.Jobs, j.relation.ID) {
+			continue
+		}
+		for p, end := range r.Source.Ends(nil) {
+			if end < unboundedEnd {
+				j.targets = append(j.targets, target{r.Relation, p, end})
+			}
+		}
+	}
+}
+
+// caughtUp tells whether a job that is being built can be read: its scans are live, and its readers have come to where its sources ended
+// when it was created. mu is held.
+func (x *island) caughtUp(j *job) bool {
+	if _, ok := x.backfill[j.relation.ID]; ok || !x.ran[j.relation.ID] {
+		return false
+	}
+	for _, r := range x.flow.Readers() {
+		if !slices.Contains(r.Jobs, j.relation.ID) {
+			continue
+		}
+		for _, t := range j.targets {
+			if t.relation == r.Relation && offsetOf(&r, t.partition) < t.offset {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // addAppends adds the records that sinks and late policies write to topics.

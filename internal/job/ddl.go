@@ -171,7 +171,13 @@ func (m *Manager) launch(ctx context.Context, r *catalog.Relation) (*job, error)
 		return nil, err
 	}
 	j := m.addJob(r, x, Counts{})
-	err = x.between(ctx, func() error { return x.attach(spec) })
+	err = x.between(ctx, func() error {
+		if err := x.attach(spec); err != nil {
+			return err
+		}
+		x.setTargets(j)
+		return nil
+	})
 	if err != nil {
 		m.forget(r.ID)
 		m.discardIfEmpty(x)

@@ -27,7 +27,7 @@ type island struct {
 	mu           sync.Mutex
 	flow         *flow.Island
 	tables       []*state.Tables // one set a worker
-	members      []uint64 // jobs, by id
+	members      []uint64        // jobs, by id
 	pace         pace
 	now          int64       // now() of the last epoch, microseconds
 	committing   journal.LSN // the epoch's unit that is not durable yet, 0 when there is none
@@ -42,6 +42,7 @@ type island struct {
 	committedLSN journal.LSN                     // of the last epoch
 	builder      record.Builder
 	batch        []byte
+	ran          map[uint64]bool     // jobs that an epoch was committed for in this run
 	savedAs      map[string]struct{} // metadata keys that hold this island's positions
 	err          error               // final
 	closed       bool
@@ -50,7 +51,7 @@ type island struct {
 func (m *Manager) newIsland() (*island, error) {
 	x := &island{
 		m: m, watcher: broker.NewWatcher(), pace: newPace(), watched: map[int]*watched{}, savedAs: map[string]struct{}{},
-		backfill: map[uint64][]flow.BackfillState{}, builder: *record.NewBuilder(record.None),
+		backfill: map[uint64][]flow.BackfillState{}, ran: map[uint64]bool{}, builder: *record.NewBuilder(record.None),
 	}
 	x.at.moved = make(chan struct{})
 	for range m.o.Workers {
@@ -61,6 +62,7 @@ func (m *Manager) newIsland() (*island, error) {
 		return nil, err
 	}
 	x.flow = f
+	m.o.Broker.WatchTopics(x.watcher) // the topic of a source need not exist when a job is attached
 	return x, nil
 }
 

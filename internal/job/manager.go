@@ -85,6 +85,16 @@ type job struct {
 	err      error // why it has stopped
 	mark     int64 // the watermark that its root has reached
 	progress int64 // rows read by its backfill
+
+	// targets is where its sources ended when it was created: it is readable when it has come so far. Of its island, under the island's mu.
+	targets []target
+}
+
+// target is an offset of a partition that one of the job's readers must reach.
+type target struct {
+	relation  uint64
+	partition int
+	offset    int64
 }
 
 // New loads the catalog. Call it after the journal was recovered.
@@ -152,7 +162,15 @@ func (m *Manager) restoreJob(x *island, j *job, saved *saved) error {
 	} else {
 		spec.Fresh = true // created, but never committed an epoch
 	}
-	return x.attach(spec)
+	if err := x.attach(spec); err != nil {
+		return err
+	}
+	if st, ok := saved.jobs[j.relation.ID]; ok && !st.building {
+		m.live(j)
+		return nil
+	}
+	x.setTargets(j)
+	return nil
 }
 
 // Start runs every island on goroutines of its own, until Close. Without it, Step does their work.

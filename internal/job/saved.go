@@ -28,6 +28,7 @@ type savedPositions struct {
 	Epoch    uint64          `json:"epoch"`
 	Now      int64           `json:"now"`
 	Jobs     []uint64        `json:"jobs"`
+	Building []uint64        `json:"building,omitempty"` // jobs that cannot be read yet
 	Readers  []savedReader   `json:"readers,omitempty"`
 	Backfill []savedBackfill `json:"backfill,omitempty"`
 }
@@ -55,6 +56,7 @@ type savedJob struct {
 	key       string
 	epoch     uint64
 	now       int64
+	building  bool
 	positions []flow.SourceState
 	backfill  []flow.BackfillState
 }
@@ -74,7 +76,7 @@ func loadSaved(db *kv.DB) (*saved, error) {
 			if have, ok := s.jobs[id]; ok && have.epoch > p.Epoch {
 				continue // of an island that this one was merged into later
 			}
-			j := savedJob{key: key, epoch: p.Epoch, now: p.Now}
+			j := savedJob{key: key, epoch: p.Epoch, now: p.Now, building: slices.Contains(p.Building, id)}
 			for _, r := range p.Readers {
 				if slices.Contains(r.Jobs, id) {
 					j.positions = append(j.positions, r.State)
@@ -163,6 +165,11 @@ func (x *island) addPositions(u *broker.Unit, r *flow.Result) error {
 			return err
 		}
 		u.AddMeta(countsKey(rd.Relation), value)
+	}
+	for _, id := range x.members {
+		if j := x.m.job(id); j != nil && !j.isLive() {
+			p.Building = append(p.Building, id)
+		}
 	}
 	for id, scans := range x.backfill {
 		p.Backfill = append(p.Backfill, savedBackfill{Job: id, Scans: scans})
