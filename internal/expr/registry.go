@@ -36,6 +36,8 @@ func tables() [][]Overload {
 		timeFieldFunctions,
 		timeTruncation,
 		timeFunctions,
+		timeToText,
+		textToTime,
 		jsonAccess,
 		jsonBuild,
 	}
