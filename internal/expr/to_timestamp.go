@@ -18,6 +18,7 @@ var textToTime = []Overload{
 
 func makeFromChar(s *Site) (Kernel, error) {
 	var ts templates
+	r := new(timeReader)
 	date := s.Result.Kind == column.Date
 	return func(c *Call) {
 		a, f, zone := c.Texts(0), c.Texts(1), c.Ctx.zone()
@@ -26,7 +27,7 @@ func makeFromChar(s *Site) (Kernel, error) {
 			if k == 0 || !c.Const[1] {
 				t = ts.of(f.At(row))
 			}
-			r := timeReader{text: a.At(row), s: a.At(row)}
+			*r = timeReader{text: a.At(row), s: a.At(row)}
 			err := r.read(t)
 			var days int32
 			var us int64

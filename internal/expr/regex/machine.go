@@ -47,6 +47,9 @@ type machine struct {
 	attempt int32
 	steps   int
 	err     error
+	ends    ends
+	// anyMatch: the first match found will do.
+	anyMatch bool
 }
 
 func (m *machine) init(r *Regexp) {
@@ -93,9 +96,11 @@ func (r *Regexp) Find(text []byte, from int) (groups []int32, ok bool, err error
 	}
 }
 
-// Match tells whether there is a match anywhere.
+// Match tells whether there is a match anywhere: which one does not matter.
 func (r *Regexp) Match(text []byte) (bool, error) {
+	r.m.anyMatch = true
 	_, ok, err := r.Find(text, 0)
+	r.m.anyMatch = false
 	return ok, err
 }
 
@@ -203,12 +208,18 @@ func (r *Regexp) try(text []byte, start int32) bool {
 				continue
 			}
 		case iMatch:
+			first := !found
 			if !found || (r.prefers < 0) == (pos < m.best[1]) && pos != m.best[1] {
 				found = true
 				copy(m.best, m.caps)
 			}
-			if r.prefers == 0 || r.prefers > 0 && pos == end || r.prefers < 0 && pos == start {
+			if r.prefers == 0 || m.anyMatch || r.prefers > 0 && pos == end || r.prefers < 0 && pos == start {
 				return true
+			}
+			if first && r.prefers > 0 && len(m.stack) > 0 {
+				if q, ok := r.longest(text, start); ok && q == pos {
+					return true
+				}
 			}
 		}
 		// The path failed, or may be beaten by another: go back to the last choice.
