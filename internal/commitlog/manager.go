@@ -177,6 +177,16 @@ func (m *Manager) Sync(ctx context.Context, barrier func(context.Context) error)
 	for _, l := range m.logs {
 		open = append(open, l)
 	}
+	m.mu.Unlock()
+	for _, l := range open {
+		l.mu.Lock()
+		if !l.closed {
+			logs[l.name] = recordedLog{id: l.id, start: l.start, end: l.end}
+		}
+		l.mu.Unlock()
+	}
+	// Taken after the ends: a log that an append makes dirty in between is synced, too, since its end may be among those.
+	m.mu.Lock()
 	dirty := m.dirty
 	m.dirty = make(map[*Log]struct{}, len(dirty))
 	m.mu.Unlock()
@@ -188,13 +198,6 @@ func (m *Manager) Sync(ctx context.Context, barrier func(context.Context) error)
 		}
 		m.mu.Unlock()
 		return err
-	}
-	for _, l := range open {
-		l.mu.Lock()
-		if !l.closed {
-			logs[l.name] = recordedLog{id: l.id, start: l.start, end: l.end}
-		}
-		l.mu.Unlock()
 	}
 	if barrier != nil {
 		if err := barrier(ctx); err != nil {
