@@ -9,10 +9,6 @@ import (
 )
 
 // tables are all overloads, a table a file. Add a file's table here.
-//
-// Not here yet, each to become a file: strings and their patterns (length to regexp_count, LIKE as "~~", "~~*", "!~~", "!~~*"
-// and like_escape), bytes and hashes, operators and functions of date, time and interval (also AT TIME ZONE as "timezone"
-// and EXTRACT as "extract"), to_char and format, jsonb.
 func tables() [][]Overload {
 	return [][]Overload{
 		comparisons,
@@ -38,6 +34,7 @@ func tables() [][]Overload {
 		timeFunctions,
 		timeToText,
 		textToTime,
+		numberToText,
 		jsonAccess,
 		jsonBuild,
 	}

@@ -11,6 +11,7 @@ type template []templateNode
 // templateNode is a field, or text that stands for itself.
 type templateNode struct {
 	field  string // as it is written: "YYYY", "Mon"; "" for text
+	name   string // the field in upper case
 	text   string // one character
 	space  bool   // text that is white space
 	sep    bool   // text that is punctuation
@@ -46,7 +47,7 @@ func parseTemplate(f string) template {
 		found := false
 		for _, name := range templateFields {
 			if strings.HasPrefix(f, name) {
-				n.field, f, found = name, f[len(name):], true
+				n.field, n.name, f, found = name, strings.ToUpper(name), f[len(name):], true
 				break
 			}
 		}
@@ -113,7 +114,7 @@ func isSeparator(c byte) bool {
 
 // digits tells whether a field's input is digits.
 func (n *templateNode) digits() bool {
-	switch strings.ToUpper(n.field) {
+	switch n.name {
 	case "A.D.", "A.M.", "AD", "AM", "B.C.", "BC", "DAY", "DY", "FX", "MONTH", "MON", "OF", "P.M.", "PM", "RM", "TZH", "TZ":
 		return false
 	}

@@ -167,7 +167,7 @@ func (ct *clockTime) append(dst []byte, t template) ([]byte, *pgerr.Error) {
 			}
 			num(x, width)
 		}
-		field := strings.ToUpper(n.field)
+		field := n.name
 		if ct.interval {
 			switch field {
 			case "A.D.", "AD", "B.C.", "BC", "DAY", "DY", "D", "ID", "IDDD", "IW", "TZ", "TZH", "TZM", "OF", "WW":

@@ -246,7 +246,7 @@ func (r *timeReader) read(t template) *pgerr.Error {
 
 func (r *timeReader) field(t template, i int) *pgerr.Error {
 	n := &t[i]
-	name := strings.ToUpper(n.field)
+	name := n.name
 	switch name {
 	case "IYYY", "IYY", "IY", "I", "IDDD", "ID", "IW":
 		r.iso = true
