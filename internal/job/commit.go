@@ -86,6 +86,9 @@ func (x *island) finishCommit(now time.Time) {
 	}
 	x.committedLSN = lsn
 	x.pace.committed(now, now.Sub(x.ordered), x.read, x.ordered.Sub(x.started))
+	if x.m.o.Observe != nil {
+		x.m.o.Observe(EpochStats{Records: x.read, Run: x.ordered.Sub(x.started), Total: now.Sub(x.started)})
+	}
 	x.m.metrics.epochs.Inc()
 	x.m.metrics.epoch.Observe(now.Sub(x.started).Seconds())
 	x.m.metrics.recordsRead.Add(float64(x.read))
@@ -251,6 +254,7 @@ func (j *job) committed(r *flow.JobResult) {
 		j.mark = r.Watermark
 	}
 	j.counts.Add(&r.Counts)
+	j.checksum = r.Checksum
 	if !r.Live {
 		j.progress += r.Counts.In
 	}

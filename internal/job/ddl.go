@@ -100,6 +100,9 @@ func (m *Manager) makeTopics(r *catalog.Relation) error {
 		_, err := m.ensureTopic(r.Topic, max(r.Partitions, 1), configs)
 		return err
 	case catalog.Sink:
+		if r.Topic == "" {
+			break // it writes nothing
+		}
 		if _, err := m.ensureTopic(r.Topic, m.o.Broker.DefaultPartitions(), nil); err != nil {
 			return err
 		}

@@ -49,6 +49,15 @@ type Options struct {
 	BatchRows int
 	// Seed, when not 0, steps all workers on the caller's goroutine in an order that depends on it; see Step.
 	Seed uint64
+	// Observe, if not nil, is told of every epoch that has become durable.
+	Observe func(EpochStats)
+}
+
+// EpochStats are what an epoch took.
+type EpochStats struct {
+	Records int64         // read from sources
+	Run     time.Duration // the workers' part
+	Total   time.Duration // from its start until it was durable
 }
 
 // Manager runs all jobs of a node.
@@ -85,6 +94,7 @@ type job struct {
 	err      error // why it has stopped
 	mark     int64 // the watermark that its root has reached
 	progress int64 // rows read by its backfill
+	checksum uint64
 
 	// targets is where its sources ended when it was created: it is readable when it has come so far. Of its island, under the island's mu.
 	targets []target

@@ -177,6 +177,7 @@ type RelationStatus struct {
 	Err       error
 	Watermark int64 // microseconds, flow.NoTime before there is one
 	Counts    Counts
+	Checksum  uint64 // of a checksum sink, over the rows of this run
 	Readers   []flow.Reader
 }
 
@@ -191,7 +192,7 @@ func (m *Manager) Status() []RelationStatus {
 		x := j.onIsland()
 		s := RelationStatus{Relation: r, Live: j.isLive(), Err: j.failure(), Counts: j.total()}
 		j.mu.Lock()
-		s.Watermark = j.mark
+		s.Watermark, s.Checksum = j.mark, j.checksum
 		j.mu.Unlock()
 		s.Island = x.id()
 		out = append(out, s)

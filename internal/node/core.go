@@ -52,6 +52,8 @@ type CoreOptions struct {
 
 	Broker  broker.Options // without what Core fills in
 	Metrics prometheus.Registerer
+	// ObserveEpoch is told of every epoch that has become durable; nil: nobody is.
+	ObserveEpoch func(job.EpochStats)
 }
 
 // Core is a node without doors.
@@ -157,7 +159,7 @@ func (c *Core) open(ctx context.Context) error {
 	}
 	c.Jobs, err = job.New(job.Options{
 		Broker: c.Broker, Journal: c.Journal, DB: c.DB, Applier: c.Applier, Clock: o.Clock, Logger: o.Logger,
-		Connect: c.connect, Workers: o.Workers, StateMemory: o.StateMemory, Budget: c.Budget, BatchRows: o.BatchRows, Seed: o.Seed,
+		Connect: c.connect, Workers: o.Workers, StateMemory: o.StateMemory, Budget: c.Budget, BatchRows: o.BatchRows, Seed: o.Seed, Observe: o.ObserveEpoch,
 	})
 	if err != nil {
 		return err

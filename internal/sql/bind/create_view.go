@@ -195,11 +195,13 @@ func (b *binder) sinkOptions(r *catalog.Relation, s *ast.CreateSink) error {
 	}
 	switch connector {
 	case "kafka":
+	case "checksum":
+		return b.checksumOptions(r, s)
 	case "":
 		return b.errorf(s.Name, pgerr.InvalidParameterValue, "sink \"%s\" has no connector", r.Name).
 			WithHint("Add WITH (connector = 'kafka', topic = 'name') for a topic of this node.")
 	default:
-		return b.errorf(s.Name, pgerr.FeatureNotSupported, "connector '%s' is not supported yet", connector).WithHint("There is: kafka (a topic of this node).")
+		return b.errorf(s.Name, pgerr.FeatureNotSupported, "connector '%s' is not supported yet", connector).WithHint("There are: kafka (a topic of this node) and checksum (rows are only counted and summed up, for benchmarks).")
 	}
 	var err error
 	known := merged(sinkOptions, lateOptions, islandOptions, map[string]option{"connector": oneOf("kafka")})
@@ -231,6 +233,20 @@ func (b *binder) sinkOptions(r *catalog.Relation, s *ast.CreateSink) error {
 		return b.unsupported(s.Format, "FORMAT "+s.Format.Format).WithHint("There are PLAIN and UPSERT.")
 	}
 	r.Format, r.Encode = strings.ToLower(s.Format.Format), "json"
+	return nil
+}
+
+// checksumOptions are those of a sink that writes nothing: it counts rows and sums their hashes.
+func (b *binder) checksumOptions(r *catalog.Relation, s *ast.CreateSink) error {
+	var err error
+	known := merged(lateOptions, islandOptions, map[string]option{"connector": oneOf("checksum")})
+	if r.Options, err = b.with(s.With, known, "a sink with connector 'checksum'"); err != nil {
+		return err
+	}
+	if s.Format != nil {
+		return b.errorf(s.Format, pgerr.InvalidParameterValue, "a sink with connector 'checksum' takes no FORMAT: it writes nothing")
+	}
+	r.Connector, r.Format = "checksum", "checksum"
 	return nil
 }
 
