@@ -95,17 +95,17 @@ func shortFloat(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
 
 var errTimestampNaN = pgerr.New(pgerr.DatetimeFieldOverflow, "timestamp cannot be NaN")
 
-// dateOf is a day from its parts; negative years are BC.
-func dateOf(y, m, d int32) (int32, *pgerr.Error) {
+// dateOf is a day from its parts; negative years are BC. shown is the year for messages.
+func dateOf(y, m, d, shown int32) (int32, *pgerr.Error) {
 	year := int(y)
 	if year < 0 {
 		year++
 	}
 	if y == 0 || m < 1 || m > 12 || d < 1 || int(d) > pgtype.MonthDays(year, int(m)) {
-		return 0, errDateParts("date field value out of range", y, m, d)
+		return 0, errDateParts("date field value out of range", shown, m, d)
 	}
 	if year > 6_000_000 || year < -5000 || !pgtype.DateInRange(int64(pgtype.Days(year, int(m), int(d)))) {
-		return 0, errDateParts("date out of range", y, m, d)
+		return 0, errDateParts("date out of range", shown, m, d)
 	}
 	return pgtype.Days(year, int(m), int(d)), nil
 }
@@ -134,11 +134,13 @@ func padNumber(x float64) string {
 func makeDate(c *Call) {
 	out, y, m, d := c.Out.I32, c.Int32s(0), c.Int32s(1), c.Int32s(2)
 	for _, row := range c.Rows() {
-		days, err := dateOf(y.At(row), m.At(row), d.At(row))
+		year := y.At(row)
+		shown := year
+		if year < 0 { // PostgreSQL shows it as it counts it
+			shown++
+		}
+		days, err := dateOf(year, m.At(row), d.At(row), shown)
 		if err != nil {
-			if y.At(row) < 0 && m.At(row)|d.At(row) != 0 { // PostgreSQL shows the year as it counts it
-				err = errDateParts("date field value out of range", y.At(row)+1, m.At(row), d.At(row))
-			}
 			c.Fail(row, err)
 			continue
 		}
@@ -165,7 +167,7 @@ func makeTimestamp(s *Site) (Kernel, error) {
 		y, mo, d, h, mi, s := c.Int32s(0), c.Int32s(1), c.Int32s(2), c.Int32s(3), c.Int32s(4), c.Float64s(5)
 		zone := c.Ctx.zone()
 		for _, row := range c.Rows() {
-			days, err := dateOf(y.At(row), mo.At(row), d.At(row))
+			days, err := dateOf(y.At(row), mo.At(row), d.At(row), y.At(row))
 			var us int64
 			if err == nil {
 				us, err = timeOf(h.At(row), mi.At(row), s.At(row))

@@ -69,7 +69,7 @@ func TestTimes(t *testing.T) {
 	add("make_timestamptz(%s, 2, 28, 12, 5, 6.5)", []string{"2024", "2023"})
 	add("make_timestamptz(2024, 7, 28, 12, 5, 6.5, %s)", []string{"'Europe/Berlin'", "'UTC'", "'+2'", "'-03:30'", "'EST'", "'nowhere'"})
 	exprs = append(exprs, "make_interval()", "make_interval(1)", "make_interval(1,2)", "make_interval(1,2,3)", "make_interval(1,2,3,4)", "make_interval(1,2,3,4,5)",
-		"make_interval(1,2,3,4,5,6)", "make_interval(1,2,3,4,5,6,7.5)", "make_interval(-1,2,-3,4,-5,6,-7.5)", "make_interval(200000000)", "make_interval(0,0,0,0,0,0,'inf'::float8)")
+		"make_interval(1,2,3,4,5,6)", "make_interval(1,2,3,4,5,6,7.5)", "make_interval(-1,2,-3,4,-5,6,-7.5)", "make_interval(0,0,0,0,0,0,'inf'::float8)")
 	add("%s(%s)", []string{"justify_hours", "justify_days", "justify_interval"}, append(spans, "'1 mon -40 days 30:00'::interval", "'-1 mon 40 days -30:00'::interval", "'29 days 23:59'::interval", "'-1 day 25:00'::interval"))
 	old := slices.DeleteFunc(slices.Clone(sampleTimestamps), func(s string) bool { return strings.Contains(s, "infinity") }) // of these PostgreSQL 15 says nonsense
 	add("age(%s::timestamp, %s::timestamp)", old, old)

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -169,6 +170,10 @@ func (nf *numberFormat) note(field string) *pgerr.Error {
 	return nil
 }
 
+func (nf *numberFormat) ordinal() bool {
+	return slices.ContainsFunc(nf.nodes, func(n numberNode) bool { return n.field == "TH" })
+}
+
 func makeNumberToChar(s *Site) (Kernel, error) {
 	type parsed struct {
 		nf  *numberFormat
@@ -210,8 +215,11 @@ func makeNumberToChar(s *Site) (Kernel, error) {
 				x = v.Dec[i]
 			}
 			digits := 15
-			if kind == column.Float32 {
+			switch kind {
+			case column.Float32:
 				digits = 6
+			case column.Int32:
+				digits = integerDigits
 			}
 			var err *pgerr.Error
 			if w.Buf, err = p.nf.append(w.Buf, x, real, isReal, digits); err != nil {
@@ -231,7 +239,7 @@ func (f *numberFormat) append(dst []byte, x decimal.Decimal, real float64, isRea
 		var n int64
 		ok := true
 		if isReal {
-			if ok = math.Abs(real) < 1<<31; ok {
+			if math.Abs(real) < 1<<31 {
 				n = int64(math.RoundToEven(real))
 			}
 		} else {
@@ -252,6 +260,9 @@ func (f *numberFormat) append(dst []byte, x decimal.Decimal, real float64, isRea
 	}
 	if nf.sci {
 		var text string
+		if n, scale, ok := x.Int64(); !isReal && ok && digits == integerDigits && scale == 0 { // PostgreSQL goes through a double
+			real, isReal = float64(n), true
+		}
 		switch {
 		case isReal && !math.IsNaN(real) && !math.IsInf(real, 0):
 			text = strconv.FormatFloat(real, 'e', nf.post, 64)
@@ -298,6 +309,9 @@ func (f *numberFormat) append(dst []byte, x decimal.Decimal, real float64, isRea
 		text = r.String()
 	}
 	negative := strings.HasPrefix(text, "-")
+	if last := text[len(text)-1]; (last < '0' || last > '9') && !negative && !nf.decimal && nf.ordinal() {
+		return dst, pgerr.Newf(pgerr.InvalidTextRepresentation, "\"%s\" is not a number", text)
+	}
 	text = strings.TrimPrefix(text, "-")
 	preLen := strings.IndexByte(text, '.')
 	if preLen < 0 {
@@ -311,6 +325,9 @@ func (f *numberFormat) append(dst []byte, x decimal.Decimal, real float64, isRea
 	}
 	return nf.process(dst, text, negative, spaces), nil
 }
+
+// integerDigits stands for the digits of an integer, which are not limited.
+const integerDigits = -1
 
 func sciText(x decimal.Decimal, scale int) string {
 	text := x.Abs().String()
@@ -326,16 +343,9 @@ func sciText(x decimal.Decimal, scale int) string {
 	} else {
 		exp = 0
 	}
-	move := func(exp int) string {
-		d, _ := decimal.Parse(x.String() + "e" + strconv.Itoa(-exp))
-		d, _ = d.Round(scale)
-		return d.String()
-	}
-	m := move(exp)
-	if t := strings.TrimPrefix(m, "-"); len(t) > 1 && t[1] != '.' { // rounded up to 10
-		exp++
-		m = move(exp)
-	}
+	d, _ := decimal.Parse(x.String() + "e" + strconv.Itoa(-exp))
+	d, _ = d.Round(scale)
+	m := d.String() // perhaps rounded up to 10: PostgreSQL leaves it so
 	sign := "+"
 	if exp < 0 {
 		sign, exp = "-", -exp
