@@ -267,7 +267,7 @@ func (t *txTable) write(tr *tx, rec txRecord) error {
 	if limit := t.maxRecord(); len(rec.key)+len(rec.value) > limit {
 		return pgerr.Newf("54000", "a row of table \"%s\" is %d bytes as a record, more than the %d that its topic takes", t.relation.Name, len(rec.key)+len(rec.value), limit)
 	}
-	rec.partition = partitionOf(rec.key, len(t.topic.Partitions()))
+	rec.partition = record.Partition(rec.key, len(t.topic.Partitions()))
 	t.rows[rec.rowKey] = rec.row
 	t.records = append(t.records, rec)
 	return nil

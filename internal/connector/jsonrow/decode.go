@@ -3,7 +3,7 @@
 //
 // Decoding follows PostgreSQL's json_populate_record: a scalar is given to its column's type as text, an object or array to a text or jsonb
 // column as JSON; a member that is missing is NULL, one that no column names is passed over, of several with one name the last counts.
-// What is encoded decodes to the same values.
+// What is encoded decodes to the same values, but for jsonb's null, which becomes NULL.
 package jsonrow
 
 import (
@@ -28,7 +28,6 @@ type Decoder struct {
 	tokens  []token
 	scratch []byte
 }
-
 
 // NewDecoder makes a decoder of members with the names into vectors of the types.
 func NewDecoder(names []string, types []column.Type) *Decoder {

@@ -36,12 +36,13 @@ func (e *Encoder) Append(dst []byte, cols []*column.Vector, row int) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(dst, e.names[i]...)
-		dst = e.appendValue(dst, v, row)
+		dst = e.AppendValue(dst, v, row)
 	}
 	return append(dst, '}')
 }
 
-func (e *Encoder) appendValue(dst []byte, v *column.Vector, row int) []byte {
+// AppendValue appends one value.
+func (e *Encoder) AppendValue(dst []byte, v *column.Vector, row int) []byte {
 	if v.IsNull(row) {
 		return append(dst, "null"...)
 	}
@@ -87,7 +88,7 @@ func (e *Encoder) appendFloat(dst []byte, v *column.Vector, row int, f float64) 
 	return pgtype.AppendText(dst, v, row, time.UTC)
 }
 
-// appendTimestamp writes ISO 8601 as PostgreSQL's to_json does: a T between date and time, and the offset of UTC in full.
+// appendTimestamp writes ISO 8601: a T between date and time, and a Z behind a timestamptz, which is shown in UTC.
 func (e *Encoder) appendTimestamp(dst []byte, v *column.Vector, row int) []byte {
 	text := pgtype.AppendText(e.text[:0], v, row, time.UTC)
 	e.text = text
@@ -95,12 +96,10 @@ func (e *Encoder) appendTimestamp(dst []byte, v *column.Vector, row int) []byte 
 	if at := bytes.IndexByte(text, ' '); at > 0 {
 		text[at] = 'T'
 	}
-	if v.Type.Kind == column.Timestamptz {
-		if at := bytes.LastIndex(text, []byte("+00")); at > 0 {
-			dst = append(dst, text[:at+3]...)
-			dst = append(dst, ":00"...)
-			text = text[at+3:]
-		}
+	if at := bytes.LastIndex(text, []byte("+00")); at > 0 && v.Type.Kind == column.Timestamptz {
+		dst = append(dst, text[:at]...)
+		dst = append(dst, 'Z')
+		text = text[at+3:] // BC
 	}
 	dst = append(dst, text...)
 	return append(dst, '"')
@@ -116,7 +115,7 @@ func (e *Encoder) appendArray(dst []byte, v *column.Vector, row int) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = e.appendValue(dst, &e.elems, i)
+		dst = e.AppendValue(dst, &e.elems, i)
 	}
 	return append(dst, ']')
 }

@@ -10,8 +10,10 @@ import (
 	"slices"
 
 	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/connector/jsonrow"
 	"github.com/leat-io/leat/internal/flow/operator"
 	"github.com/leat-io/leat/internal/flow/operator/keyed"
+	"github.com/leat-io/leat/internal/record"
 	"github.com/leat-io/leat/internal/rowenc"
 	"github.com/leat-io/leat/internal/sql/plan"
 )
@@ -220,13 +222,16 @@ func (s *Sink) record(sort, row []byte, tombstone bool) error {
 	if hashed == nil {
 		hashed = r.Value // no key: still a pure function of the row
 	}
-	r.Partition = int32(Partition(hashed, s.parts))
+	r.Partition = record.Partition(hashed, s.parts)
 	s.out.List = append(s.out.List, r)
 	return nil
 }
 
 // arena holds the bytes of an epoch's records in large pieces, which the records share.
-type arena struct{ buf, scratch []byte }
+type arena struct {
+	buf, scratch []byte
+	encoder      *jsonrow.Encoder
+}
 
 const arenaPiece = 64 << 10
 
@@ -242,58 +247,20 @@ func (a *arena) keep(b []byte) []byte {
 
 // object is the JSON object of columns of a one-row batch.
 func (a *arena) object(row []*column.Vector, cols []int, names []string) []byte {
-	a.scratch = appendObject(a.scratch[:0], row, cols, names)
-	return a.keep(a.scratch)
-}
-
-func appendObject(dst []byte, row []*column.Vector, cols []int, names []string) []byte {
-	dst = append(dst, '{')
+	if a.encoder == nil {
+		a.encoder = &jsonrow.Encoder{}
+	}
+	dst := append(a.scratch[:0], '{')
 	for i, c := range cols {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendString(dst, names[i])
+		dst = jsonrow.AppendString(dst, []byte(names[i]))
 		dst = append(dst, ':')
-		dst = appendValue(dst, row[c], 0)
+		dst = a.encoder.AppendValue(dst, row[c], 0)
 	}
-	return append(dst, '}')
-}
-
-// Partition is where Kafka's default partitioner puts a key.
-func Partition(key []byte, partitions int) int {
-	if partitions <= 1 {
-		return 0
-	}
-	return int(murmur2(key)&0x7fffffff) % partitions
-}
-
-// murmur2 is the hash of Kafka's default partitioner (32 bits, Kafka's seed).
-func murmur2(b []byte) uint32 {
-	const m, r = 0x5bd1e995, 24
-	h := uint32(0x9747b28c) ^ uint32(len(b))
-	for ; len(b) >= 4; b = b[4:] {
-		k := uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
-		k *= m
-		k ^= k >> r
-		k *= m
-		h *= m
-		h ^= k
-	}
-	switch len(b) {
-	case 3:
-		h ^= uint32(b[2]) << 16
-		fallthrough
-	case 2:
-		h ^= uint32(b[1]) << 8
-		fallthrough
-	case 1:
-		h ^= uint32(b[0])
-		h *= m
-	}
-	h ^= h >> 13
-	h *= m
-	h ^= h >> 15
-	return h
+	a.scratch = append(dst, '}')
+	return a.keep(a.scratch)
 }
 
 // Late collects rows that came too late for a window, as JSON records of the input's visible columns.
@@ -332,7 +299,7 @@ func (l *Late) Add(b *column.Batch) error {
 		one.View(b, i, i+1)
 		r := Keyed{Sort: l.mem.keep(l.rows.Key(i))}
 		r.Value = l.mem.object(one.Cols, l.cols, l.names)
-		r.Partition = int32(Partition(r.Value, l.parts))
+		r.Partition = record.Partition(r.Value, l.parts)
 		l.out.List = append(l.out.List, r)
 	}
 	return nil

@@ -1,11 +1,11 @@
-package session
+package record
 
-// partitionOf is where Kafka's default partitioner puts a record with this key (murmur2, KIP-480 for records that have one).
-func partitionOf(key []byte, partitions int) int32 {
+// Partition is where the default partitioner of Kafka's clients puts a record with this key: murmur2 modulo the number of partitions.
+func Partition(key []byte, partitions int) int32 {
 	if partitions <= 1 {
 		return 0
 	}
-	return int32(murmur2(key)&0x7fffffff) % int32(partitions)
+	return int32(int(murmur2(key)&0x7fffffff) % partitions)
 }
 
 // murmur2 is the 32-bit hash that Kafka's clients use, with their seed.

@@ -1,0 +1,141 @@
+package jsonrow
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/column/columntest"
+	"github.com/leat-io/leat/internal/pgtype"
+)
+
+func TestDecode(t *testing.T) {
+	t.Parallel()
+	names := []string{"a", "b", "c"}
+	types := []column.Type{column.TInt32, column.TText, column.TTimestamp}
+	for _, c := range []struct{ in, want, err string }{
+		{in: `{"a":1,"b":"x","c":"2024-01-02T03:04:05"}`, want: `1|x|2024-01-02 03:04:05`},
+		{in: ` { "c" : null , "a" : -7 } `, want: `-7|NULL|NULL`},
+		{in: `{}`, want: `NULL|NULL|NULL`},
+		{in: `{"a":"12","b":3.50,"x":{"deep":[1,{"y":null}]}}`, want: `12|3.50|NULL`},
+		{in: `{"b":{"k":[1,2]}}`, want: `NULL|{"k":[1,2]}|NULL`},
+		{in: `{"b":true}`, want: `NULL|true|NULL`},
+		{in: `{"a":1,"a":2}`, want: `2|NULL|NULL`},
+		{in: `{"b":"\u00e9\n\ud83d\ude00\""}`, want: "NULL|\u00e9\n\U0001F600\"|NULL"},
+		{in: `{"\u0061":5}`, want: `5|NULL|NULL`},
+		{in: `{"a":1.5}`, err: `field "a": invalid input syntax for type integer: "1.5"`},
+		{in: `{"a":3000000000}`, err: `field "a": value "3000000000" is out of range for type integer`},
+		{in: `{"a":01}`, err: `a number has no leading zeros`},
+		{in: `{"a":1`, err: `the text ends where ',' or '}' is expected`},
+		{in: `{"a":1}x`, err: `'x' where the end of the record is expected`},
+		{in: `[1]`, err: `'[' where an object is expected`},
+		{in: ``, err: `the text ends where an object is expected`},
+		{in: `{"b":"` + "\x01" + `"}`, err: `control character`},
+		{in: `{"b":"\q"}`, err: `unknown escape`},
+		{in: `{"b":"\u0000"}`, err: `\u0000 cannot be in a text`},
+		{in: "{\"b\":\"\xff\"}", err: `not valid UTF-8`},
+		{in: `{"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, err: `nested deeper than 100`},
+	} {
+		d := NewDecoder(names, types)
+		b := column.NewBatch(types, 1)
+		err := d.Decode([]byte(c.in), b.Cols)
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: error %v, want %q", c.in, err, c.err)
+			}
+			for i, v := range b.Cols {
+				if v.Len != 0 {
+					t.Errorf("%s: column %d has %d values after an error", c.in, i, v.Len)
+				}
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.in, err)
+			continue
+		}
+		var got []string
+		for _, v := range b.Cols {
+			if v.IsNull(0) {
+				got = append(got, "NULL")
+			} else {
+				got = append(got, string(pgtype.AppendText(nil, v, 0, time.UTC)))
+			}
+		}
+		if g := strings.Join(got, "|"); g != c.want {
+			t.Errorf("%s: %s, want %s", c.in, g, c.want)
+		}
+	}
+}
+
+// TestRoundTrip: what is encoded is JSON, and decodes to the same values, for every type.
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	r := columntest.Rand(t)
+	var types []column.Type
+	var names []string
+	for _, typ := range columntest.Types() {
+		if typ.Kind == column.Array && typ.Elem != column.Text {
+			continue
+		}
+		types, names = append(types, typ), append(names, typ.String())
+	}
+	in := columntest.Batch(r, types, 500)
+	e, d := NewEncoder(names), NewDecoder(names, types)
+	out := column.NewBatch(types, in.Len)
+	for row := range in.Len {
+		text := e.Append(nil, in.Cols, row)
+		if !json.Valid(text) {
+			t.Fatalf("row %d is not JSON: %s", row, text)
+		}
+		if err := d.Decode(text, out.Cols); err != nil {
+			t.Fatalf("row %d: %s: %v", row, text, err)
+		}
+		for c, v := range in.Cols {
+			if types[c].Kind == column.JSONB && !v.IsNull(row) && string(v.Bytes(row)) == "null" {
+				continue // JSON's null and SQL's are one here, as in json_populate_record
+			}
+			if !v.Equal(row, out.Cols[c], row) && types[c].Kind != column.Array {
+				t.Fatalf("row %d, %s: %s decodes to another value", row, names[c], text)
+			}
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"a":1,"b":"x\u00e9","c":"2024-01-02T03:04:05","d":[1,"x",null]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		names := []string{"a", "b", "c", "d", "e"}
+		types := []column.Type{column.TInt64, column.TText, column.TTimestamp, column.ArrayOf(column.Text), column.TJSONB}
+		b := column.NewBatch(types, 1)
+		err := NewDecoder(names, types).Decode(data, b.Cols)
+		for _, v := range b.Cols {
+			if err == nil && v.Len != 1 || err != nil && v.Len != 0 {
+				t.Fatalf("%q: %d values, error %v", data, v.Len, err)
+			}
+		}
+		if err == nil && !json.Valid(data) {
+			t.Fatalf("%q is taken and is not JSON", data)
+		}
+	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	line := []byte(`{"auction":1012,"bidder":2001,"price":394,"channel":"Facebook","url":"https://www.nexmark.com/eaj/gvly/dxj/item.htm?query=1","dateTime":1436918400000,"extra":"mxudlffujvzn_MWWKLTJYXVUJVPLclxthoTXNLVQfgljluayubgvovhygi"}`)
+	names := []string{"auction", "bidder", "price", "channel", "dateTime"}
+	types := []column.Type{column.TInt64, column.TInt64, column.TInt64, column.TText, column.TInt64}
+	d := NewDecoder(names, types)
+	batch := column.NewBatch(types, 1024)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(line)))
+	for b.Loop() {
+		if batch.Cols[0].Len == 1024 {
+			batch.Reset(types)
+		}
+		if err := d.Decode(line, batch.Cols); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
