@@ -249,3 +249,25 @@ func TestAmplifierDoesNotDeadlock(t *testing.T) {
 		}
 	}
 }
+
+// A job that is detached gives back all its memory, the tables in memory only included.
+func TestDetachGivesMemoryBack(t *testing.T) {
+	t.Parallel()
+	var rows [][]any
+	for i := range int64(5000) {
+		rows = append(rows, at("x", i*second, int(i)))
+	}
+	r := newRig(t, Options{Workers: 1})
+	before := r.i.tables[0].Used()
+	r.attach(joined(events(0, rows), second2(events(0, rows)), -60*minute, 60*minute, true, nil))
+	r.drain(1000)
+	if used := r.i.tables[0].Used(); used < before+100000 {
+		t.Fatalf("only %d bytes of state", used)
+	}
+	if err := r.i.Detach(1); err != nil {
+		t.Fatal(err)
+	}
+	if used := r.i.tables[0].Used(); used > before+64<<10 {
+		t.Errorf("%d bytes are left of %d", used, before)
+	}
+}

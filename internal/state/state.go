@@ -23,7 +23,7 @@ import (
 
 // Spec names a table and says how it behaves.
 type Spec struct {
-	ID   uint32 // in kv; of no meaning for an Ephemeral table
+	ID   uint32 // in kv; for an Ephemeral table only what Drop names it by, 0 if nothing needs to
 	Name string // for messages and metrics
 	// Rows: the rows of a view or table (KindRows), which readers of the published snapshot see; otherwise operator state
 	// (KindState).

@@ -71,11 +71,11 @@ func NewTables(o Options) *Tables {
 func (t *Tables) add(spec Spec, tb *table, s tableSort) {
 	tb.sort = s
 	t.list = append(t.list, tb)
-	if !spec.Ephemeral {
-		if t.byID[spec.ID] != nil {
-			panic(fmt.Sprintf("state: table %d (%s) opened twice", spec.ID, spec.Name))
-		}
-		t.byID[spec.ID] = tb
+	switch {
+	case t.byID[spec.ID] == nil && (!spec.Ephemeral || spec.ID != 0):
+		t.byID[spec.ID] = tb // an Ephemeral one by its id too, so that it can be dropped
+	case !spec.Ephemeral:
+		panic(fmt.Sprintf("state: table %d (%s) opened twice", spec.ID, spec.Name))
 	}
 }
 
