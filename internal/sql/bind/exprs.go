@@ -480,7 +480,21 @@ func (b *binder) match(p place, e *ast.Match) (*expr.Node, error) {
 		return nil, err
 	}
 	if e.Kind == ast.SimilarTo {
-		return nil, b.unsupported(e, "SIMILAR TO").WithHint("Use ~ with a regular expression.")
+		pattern := args[1:]
+		if e.Escape != nil {
+			esc, err := b.expr(p, e.Escape)
+			if err != nil {
+				return nil, err
+			}
+			pattern = append(pattern, esc)
+		}
+		if args[1], err = expr.Resolve("similar_to_escape", pattern, pos); err != nil {
+			return nil, err
+		}
+		if e.Not {
+			return expr.Resolve("!~", args[:2], pos)
+		}
+		return expr.Resolve("~", args[:2], pos)
 	}
 	if e.Escape != nil {
 		esc, err := b.expr(p, e.Escape)
