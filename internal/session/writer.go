@@ -25,6 +25,9 @@ type writer struct {
 	// The rest belongs to the holder.
 	overlay map[string]unpublished // by key, as rowenc encodes it
 	order   []written              // the overlay's entries in the order of their offsets
+	// known is how far, in each partition of the topic, every record is in the overlay or was in a published epoch. What is behind it was
+	// written by a Kafka client, or before the node was started.
+	known []int64
 }
 
 // unpublished is a row as it was last written; row is nil if it was deleted.
@@ -57,6 +60,35 @@ func (w *writer) trim(committed func(partition int32) int64) {
 	w.order = w.order[n:]
 	if len(w.order) == 0 {
 		w.order = nil
+	}
+}
+
+// unseen are the positions that the published epochs must have reached before the table is read: where the topic ends, if others have written
+// to it.
+func (w *writer) unseen(topic *broker.Topic) []job.Position {
+	var out []job.Position
+	for p, part := range topic.Partitions() {
+		if p == len(w.known) {
+			w.known = append(w.known, 0)
+		}
+		if end := part.Appended(); end > w.known[p] {
+			out = append(out, job.Position{Relation: w.id, Partition: p, Offset: end})
+		}
+	}
+	return out
+}
+
+// saw notes that the published epochs have reached the positions.
+func (w *writer) saw(positions []job.Position) {
+	for _, p := range positions {
+		w.known[p.Partition] = max(w.known[p.Partition], p.Offset)
+	}
+}
+
+// wrote notes n records of its own. Those of others before them stay unknown.
+func (w *writer) wrote(p int32, offset int64, n int) {
+	if int(p) < len(w.known) && w.known[p] == offset {
+		w.known[p] += int64(n)
 	}
 }
 
@@ -136,16 +168,24 @@ func (s *Session) open(ctx context.Context, t *tx, r *catalog.Relation, reads bo
 	// What is committed is read before the snapshot is taken, so that the snapshot has all that the overlay forgets.
 	committed := s.e.o.Jobs.Committed(r.ID)
 	tab.release()
-	published, err := s.e.o.Jobs.Publish(ctx)
+	unseen := tab.w.unseen(tab.topic)
+	published, err := s.e.o.Jobs.Publish(ctx, unseen...)
 	if err != nil {
 		return nil, err
 	}
+	tab.w.saw(unseen)
 	tab.published = published
 	tab.w.trim(func(p int32) int64 {
+		reached := int64(0)
 		if int(p) < len(committed) {
-			return committed[p]
+			reached = committed[p]
 		}
-		return 0
+		for _, u := range unseen {
+			if u.Partition == int(p) {
+				reached = max(reached, u.Offset) // a row of others may hide behind one of the overlay
+			}
+		}
+		return reached
 	})
 	return tab, nil
 }
@@ -376,6 +416,7 @@ func (s *Session) commit(ctx context.Context, t *tx) error {
 			p.tab.w.overlay[r.rowKey] = unpublished{row: r.row, at: at}
 			p.tab.w.order = append(p.tab.w.order, written{r.rowKey, at})
 		}
+		p.tab.w.wrote(p.partition, offsets[i], len(p.records))
 		s.wrote(job.Position{Relation: p.tab.relation.ID, Partition: int(p.partition), Offset: offsets[i] + int64(len(p.records))})
 	}
 	// The next writer may come now: what it writes stands behind this in the journal, so it cannot outlive it.
