@@ -13,6 +13,7 @@ import (
 var (
 	killsFlag   = flag.Int("kills", 10, "how often the server is killed")
 	recordsFlag = flag.Int("records", 60_000, "how many records are produced meanwhile")
+	binaryFlag  = flag.String("binary", "", "the leat binary to test; built if not given")
 	seedFlag    = flag.Uint64("seed", 0, "seed of the random choices; 0 takes one from the clock")
 )
 

@@ -20,6 +20,9 @@ import (
 
 // build makes the binary once for all tests.
 var build = sync.OnceValues(func() (string, error) {
+	if *binaryFlag != "" {
+		return *binaryFlag, nil
+	}
 	dir, err := os.MkdirTemp("", "leat-crash-")
 	if err != nil {
 		return "", err
@@ -33,7 +36,7 @@ var build = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if binary, err := build(); err == nil {
+	if binary, err := build(); err == nil && *binaryFlag == "" {
 		_ = os.RemoveAll(filepath.Dir(binary))
 	}
 	os.Exit(code)

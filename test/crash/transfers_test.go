@@ -60,6 +60,7 @@ func TestTransfersThroughKills(t *testing.T) {
 	running.Wait()
 	t.Logf("%d kills, %d of them while starting; %d transfers acknowledged, %d with an unknown end", k.killed, k.during, len(c.acked), c.unknown)
 
+	s.must("FLUSH")
 	balances := map[int]int64{}
 	for i := range accounts {
 		balances[i] = opening

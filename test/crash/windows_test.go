@@ -133,7 +133,7 @@ func TestWindowsThroughKills(t *testing.T) {
 	if late == 0 && *recordsFlag > 1_000 {
 		t.Error("no row is late: the test shows less than it should")
 	}
-	for _, relation := range []string{"public.per_window", "public.closed"} {
+	for _, relation := range []string{"per_window", "closed"} {
 		if got := lateRows(t, s, relation); got != late {
 			t.Errorf("seed %d: %s has counted %d late rows, not %d", seed, relation, got, late)
 		}
