@@ -58,7 +58,7 @@ func (f *feed) run(ctx context.Context) error {
 	for next := int64(0); ; {
 		for due := int64(time.Since(start).Seconds() * float64(f.rate)); next < due; next++ {
 			send(live, next)
-			if next%lateEvery == lateEvery-1 {
+			if next%lateEvery == lateEvery/2+10 { // a bid
 				send(late, next)
 			}
 		}
