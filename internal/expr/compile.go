@@ -232,11 +232,13 @@ func (c *compiler) call(n *Node, args []unit) (unit, error) {
 	}
 	e.konst = o.Volatility != Volatile
 	e.vecs, e.consts = make([]*column.Vector, len(args)), make([]bool, len(args))
+	known := true // a constant argument may still depend on the statement's time or zone
 	for i, a := range args {
 		e.consts[i] = a.konst
 		e.konst = e.konst && a.konst
+		known = known && a.value != nil
 	}
-	if e.konst && o.Volatility == Immutable {
+	if e.konst && known && o.Volatility == Immutable {
 		// Computed now, so that makers see the value; what fails stays, and fails for the rows that want it.
 		var r run
 		r.start(nil, oneRow)
