@@ -73,7 +73,6 @@ func (x *island) finishCommit(now time.Time) {
 			continue
 		}
 		j.committed(res)
-		x.ran[res.Job] = true
 		if res.Err == nil && !res.Live {
 			backfilling = true
 		}

@@ -135,6 +135,7 @@ func (x *island) addPositions(u *broker.Unit, r *flow.Result) error {
 	}
 	for i := range r.Jobs {
 		res := &r.Jobs[i]
+		x.ran[res.Job] = true
 		if res.Err != nil {
 			continue
 		}
@@ -167,7 +168,8 @@ func (x *island) addPositions(u *broker.Unit, r *flow.Result) error {
 		u.AddMeta(countsKey(rd.Relation), value)
 	}
 	for _, id := range x.members {
-		if j := x.m.job(id); j != nil && !j.isLive() {
+		// What CREATE has told its client must hold after a crash: the epoch that makes a job readable says so itself.
+		if j := x.m.job(id); j != nil && !j.isLive() && !x.caughtUp(j) {
 			p.Building = append(p.Building, id)
 		}
 	}
