@@ -114,20 +114,26 @@ type Conn struct {
 // Connect opens a connection that is closed when the test ends.
 func (n *Node) Connect() *Conn {
 	n.tb.Helper()
-	c := &Conn{tb: n.tb}
+	return Connect(n.tb, "postgres://tester@"+n.PostgresAddr()+"/leat?sslmode=disable")
+}
+
+// Connect opens a connection to whatever speaks PostgreSQL's protocol, closed when the test ends.
+func Connect(tb testing.TB, dsn string) *Conn {
+	tb.Helper()
+	c := &Conn{tb: tb}
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	config, err := pgconn.ParseConfig("postgres://tester@" + n.PostgresAddr() + "/leat?sslmode=disable")
+	config, err := pgconn.ParseConfig(dsn)
 	if err != nil {
-		n.tb.Fatal(err)
+		tb.Fatal(err)
 	}
 	config.OnNotice = func(_ *pgconn.PgConn, notice *pgconn.Notice) {
 		c.Notices = append(c.Notices, notice.Code+" "+notice.Message)
 	}
 	if c.PgConn, err = pgconn.ConnectConfig(ctx, config); err != nil {
-		n.tb.Fatalf("connecting: %v", err)
+		tb.Fatalf("connecting: %v", err)
 	}
-	n.tb.Cleanup(func() { _ = c.Close(context.Background()) })
+	tb.Cleanup(func() { _ = c.Close(context.Background()) })
 	return c
 }
 
@@ -199,4 +205,26 @@ func (n *Node) Failed() []string {
 		}
 	}
 	return out
+}
+
+// Metric is the value that /metrics shows of a relation's counter.
+func (n *Node) Metric(name, relation string) (float64, bool) {
+	n.tb.Helper()
+	families, err := n.Registry.Gather()
+	if err != nil {
+		n.tb.Fatalf("metrics: %v", err)
+	}
+	for _, f := range families {
+		if f.GetName() != name {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "relation" && l.GetValue() == relation {
+					return m.GetCounter().GetValue() + m.GetGauge().GetValue(), true
+				}
+			}
+		}
+	}
+	return 0, false
 }
