@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 )
 
 // Reader is a registered reader of partitions: an island of the engine. While it is registered the broker remembers which offsets belong to
@@ -232,11 +231,4 @@ func (b *Broker) loadAtomicUnits() error {
 		}
 	}
 	return nil
-}
-
-// positions returns a copy of where the reader stands; for tests.
-func (r *Reader) positions() map[*Partition]int64 {
-	r.b.ends.mu.Lock()
-	defer r.b.ends.mu.Unlock()
-	return maps.Clone(r.at)
 }

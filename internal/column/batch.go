@@ -197,7 +197,7 @@ func (b *Batch) Validate() error {
 
 // Validate checks what always holds of a vector.
 func (v *Vector) Validate() error {
-	n := v.Len
+	var n int
 	switch v.Type.Kind {
 	case Bool:
 		n = len(v.Bools)

@@ -60,12 +60,6 @@ func (c *fileCache) closeIdle(h *handle) {
 	_ = h.File.Close() // everything was written; syncs go through a new handle
 }
 
-func (h *handle) retain() {
-	h.cache.mu.Lock()
-	h.users++
-	h.cache.mu.Unlock()
-}
-
 func (h *handle) release() {
 	c := h.cache
 	c.mu.Lock()

@@ -21,10 +21,14 @@ func isBool(c *Call, want bool) {
 
 // extremes are GREATEST and LEAST, which ignore NULLs.
 var extremes = []Overload{
-	{Name: "greatest", Args: []column.Type{tElement}, Variadic: true, Result: tElement, CallsOnNull: true,
-		Make: func(*Site) (Kernel, error) { return func(c *Call) { extreme(c, 1) }, nil }},
-	{Name: "least", Args: []column.Type{tElement}, Variadic: true, Result: tElement, CallsOnNull: true,
-		Make: func(*Site) (Kernel, error) { return func(c *Call) { extreme(c, -1) }, nil }},
+	{
+		Name: "greatest", Args: []column.Type{tElement}, Variadic: true, Result: tElement, CallsOnNull: true,
+		Make: func(*Site) (Kernel, error) { return func(c *Call) { extreme(c, 1) }, nil },
+	},
+	{
+		Name: "least", Args: []column.Type{tElement}, Variadic: true, Result: tElement, CallsOnNull: true,
+		Make: func(*Site) (Kernel, error) { return func(c *Call) { extreme(c, -1) }, nil },
+	},
 }
 
 // extreme picks the argument that compares as sign with all others; the first of equals.

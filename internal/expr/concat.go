@@ -13,10 +13,14 @@ var textConcat = []Overload{
 	{Name: "||", Args: []column.Type{tBytea, tBytea}, Result: tBytea, Make: func(*Site) (Kernel, error) { return concatText, nil }},
 	{Name: "||", Args: []column.Type{tText, tNonArray}, Result: tText, Volatility: Zoned, Make: func(s *Site) (Kernel, error) { return concatCast, nil }},
 	{Name: "||", Args: []column.Type{tNonArray, tText}, Result: tText, Volatility: Zoned, Make: func(s *Site) (Kernel, error) { return concatCast, nil }},
-	{Name: "concat", Args: []column.Type{tAny}, Variadic: true, Result: tText, CallsOnNull: true, Volatility: Zoned,
-		Make: func(s *Site) (Kernel, error) { return concatAny, nil }},
-	{Name: "concat_ws", Args: []column.Type{tText, tAny}, Variadic: true, Result: tText, CallsOnNull: true, Volatility: Zoned,
-		Make: func(s *Site) (Kernel, error) { return concatSeparated, nil }},
+	{
+		Name: "concat", Args: []column.Type{tAny}, Variadic: true, Result: tText, CallsOnNull: true, Volatility: Zoned,
+		Make: func(s *Site) (Kernel, error) { return concatAny, nil },
+	},
+	{
+		Name: "concat_ws", Args: []column.Type{tText, tAny}, Variadic: true, Result: tText, CallsOnNull: true, Volatility: Zoned,
+		Make: func(s *Site) (Kernel, error) { return concatSeparated, nil },
+	},
 }
 
 func concatText(c *Call) {

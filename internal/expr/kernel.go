@@ -125,6 +125,7 @@ func (c *Call) Float64s(k int) Col[float64] { return Col[float64]{c.Args[k].F64,
 func (c *Call) Decimals(k int) Col[decimal.Decimal] {
 	return Col[decimal.Decimal]{c.Args[k].Dec, c.mask(k)}
 }
+
 func (c *Call) Intervals(k int) Col[column.Interval] {
 	return Col[column.Interval]{c.Args[k].Iv, c.mask(k)}
 }

@@ -2,7 +2,6 @@ package expr
 
 import (
 	"bytes"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/leat-io/leat/internal/column"
@@ -208,12 +207,4 @@ func likeEscape(c *Call) {
 		}
 		w.End(row)
 	}
-}
-
-// isWordRune tells letters, digits and the underscore, which words are made of.
-func isWordRune(r rune) bool {
-	if r < utf8.RuneSelf {
-		return r == '_' || r-'0' < 10 && r >= '0' || r|0x20 >= 'a' && r|0x20 <= 'z'
-	}
-	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }

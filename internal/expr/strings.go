@@ -214,7 +214,7 @@ func trimSet(s, set []byte, sides int, wide bool) []byte {
 			if wide {
 				_, n = utf8.DecodeRune(s)
 			}
-			if bytes.Index(set, s[:n]) < 0 {
+			if !bytes.Contains(set, s[:n]) {
 				break
 			}
 			s = s[n:]
@@ -226,7 +226,7 @@ func trimSet(s, set []byte, sides int, wide bool) []byte {
 			if wide {
 				_, n = utf8.DecodeLastRune(s)
 			}
-			if bytes.Index(set, s[len(s)-n:]) < 0 {
+			if !bytes.Contains(set, s[len(s)-n:]) {
 				break
 			}
 			s = s[:len(s)-n]

@@ -18,7 +18,6 @@ type templateNode struct {
 	fm, tm bool
 	th     bool
 	upper  bool // TH rather than th
-	iso    bool
 }
 
 // templateFields are the fields of dates and times in the order in which they are looked for. Other spellings than these and

@@ -335,13 +335,11 @@ func sciText(x decimal.Decimal, scale int) string {
 	if point < 0 {
 		point = len(text)
 	}
-	exp := point - 1
+	exp := 0
 	if i := strings.IndexFunc(text, func(r rune) bool { return r >= '1' && r <= '9' }); i >= 0 {
 		if exp = point - i; i < point {
 			exp--
 		}
-	} else {
-		exp = 0
 	}
 	d, _ := decimal.Parse(x.String() + "e" + strconv.Itoa(-exp))
 	d, _ = d.Round(scale)

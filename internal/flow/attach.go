@@ -200,9 +200,7 @@ func (i *Island) mergeReaders() {
 					x.want(c)
 				}
 			}
-			for _, e := range y.node.outs {
-				x.node.outs = append(x.node.outs, e)
-			}
+			x.node.outs = append(x.node.outs, y.node.outs...)
 			for _, j := range y.jobs {
 				j.readers[x.spec.Relation] = x
 				x.jobs = append(x.jobs, j)

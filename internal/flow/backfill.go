@@ -78,15 +78,6 @@ func newBackfill(i *Island, n *node, m *job) *backfill {
 	return f
 }
 
-func (j *job) backfilling() bool {
-	for _, f := range j.fills {
-		if !f.done {
-			return true
-		}
-	}
-	return false
-}
-
 func (j *job) backfillStates() (states []BackfillState, live bool) {
 	live = true
 	for _, f := range j.fills {

@@ -141,8 +141,7 @@ func rowText(b *column.Batch, row int, cols []plan.Column) string {
 
 // builder makes plans.
 type builder struct {
-	p     plan.Plan
-	table uint32
+	p plan.Plan
 }
 
 func (b *builder) add(n plan.Node, inputs ...int) int {
@@ -187,14 +186,6 @@ func (b *builder) view(rel uint64, from *plan.Node, cols ...int) int {
 		key = append(key, slices.Index(cols, k))
 	}
 	return b.add(plan.Node{Kind: plan.KindScan, Columns: out, Key: key, EventTime: -1, RowWatermark: -1, Scan: &plan.Scan{Relation: rel, Columns: cols}})
-}
-
-func (b *builder) filter(in int, pred *expr.Node) int {
-	n := *b.node(in)
-	return b.add(plan.Node{
-		Kind: plan.KindFilter, Columns: n.Columns, Key: n.Key, AppendOnly: n.AppendOnly, EventTime: n.EventTime, RowWatermark: n.RowWatermark,
-		Filter: &plan.Filter{Predicate: pred},
-	}, in)
 }
 
 func (b *builder) project(in int, key []int, names []string, exprs ...*expr.Node) int {
@@ -428,7 +419,12 @@ func (s shape) options() Options {
 
 func shapes(r *rand.Rand) []shape {
 	return []shape{
-		{1, 1024, 1 << 30, 0}, {1, 1, 3, 0}, {2, 7, 10, 0}, {3, 1, 1 << 30, 0}, {2, 1024, 1, 0},
-		{3, 7, 1 + int64(r.IntN(20)), 1 + r.Uint64N(1<<40)}, {2, 1 + r.IntN(9), 1 + int64(r.IntN(50)), 1 + r.Uint64N(1<<40)},
+		{1, 1024, 1 << 30, 0},
+		{1, 1, 3, 0},
+		{2, 7, 10, 0},
+		{3, 1, 1 << 30, 0},
+		{2, 1024, 1, 0},
+		{3, 7, 1 + int64(r.IntN(20)), 1 + r.Uint64N(1<<40)},
+		{2, 1 + r.IntN(9), 1 + int64(r.IntN(50)), 1 + r.Uint64N(1<<40)},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/flow/operator"
 	"github.com/leat-io/leat/internal/flow/operator/sink"
 	"github.com/leat-io/leat/internal/sql/plan"
@@ -43,7 +42,6 @@ type instance struct {
 	epoch   uint64 // visit number of the last epoch that reached it
 	touched bool   // waits for its end of epoch
 	timer   int64  // deadline in its group's heap, EndOfTime if none
-	scan    column.Batch
 }
 
 // job is one attached query.

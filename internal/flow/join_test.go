@@ -215,7 +215,9 @@ func TestAmplifierDoesNotDeadlock(t *testing.T) {
 		rights = append(rights, []any{i, i % 4, nil, nil, "x", nil, false})
 	}
 	for _, o := range []Options{
-		{Workers: 2, InFlightBytes: 1, BatchRows: 7}, {Workers: 3, InFlightBytes: 20000}, {Workers: 3, InFlightBytes: 1, Seed: seed | 1, BatchRows: 33},
+		{Workers: 2, InFlightBytes: 1, BatchRows: 7},
+		{Workers: 3, InFlightBytes: 20000},
+		{Workers: 3, InFlightBytes: 1, Seed: seed | 1, BatchRows: 33},
 		{Workers: 1, InFlightBytes: 1},
 	} {
 		r := newRig(t, o)

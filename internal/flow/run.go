@@ -244,9 +244,7 @@ func (i *Island) collect(e *Epoch) (*Result, error) {
 			}
 			in.counts = operator.Counts{}
 		}
-		for _, d := range w.dead {
-			r.DeadLetters = append(r.DeadLetters, d)
-		}
+		r.DeadLetters = append(r.DeadLetters, w.dead...)
 	}
 	slices.SortStableFunc(r.DeadLetters, func(a, b DeadLetter) int {
 		switch {

@@ -193,7 +193,7 @@ func TestT1Late(t *testing.T) {
 			t.Errorf("policy %q: late %d, want %d", late.Policy, n, count)
 		}
 		if late.Policy == "topic" {
-			equal(t, "late topic", r.append, []string{fmt.Sprintf(`late/0 ={"name":"E4","at":"1970-01-01T14:00:45Z","key":1}`)})
+			equal(t, "late topic", r.append, []string{`late/0 ={"name":"E4","at":"1970-01-01T14:00:45Z","key":1}`})
 		} else if len(r.append) != 0 {
 			t.Errorf("records %q", r.append)
 		}

@@ -12,8 +12,7 @@ import (
 // read sources alone. The result is in the order of the smallest id of each.
 func components(s *catalog.Snapshot) [][]uint64 {
 	parent := map[uint64]uint64{}
-	var find func(uint64) uint64
-	find = func(id uint64) uint64 {
+	find := func(id uint64) uint64 {
 		for parent[id] != id {
 			parent[id] = parent[parent[id]]
 			id = parent[id]

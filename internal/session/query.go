@@ -189,7 +189,7 @@ func (s *Session) create(ctx context.Context, b *bind.Create, p *Prepared, args 
 	var made *bind.Create
 	err := s.e.o.Jobs.Create(ctx, func(c *catalog.Snapshot) (*catalog.Relation, catalog.IDs, error) {
 		// The catalog may have changed since the statement was bound: bind it to the one that is locked now.
-		again, err := bind.Statement(bind.Env{Catalog: c, Text: p.Text, Params: p.declared, Context: s.context()}, p.Stmt)
+		again, err := bind.Statement(s.env(c, p), p.Stmt)
 		if err != nil {
 			return nil, catalog.IDs{}, err
 		}

@@ -9,6 +9,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -82,7 +83,6 @@ type Session struct {
 	tx       *tx                  // nil outside of a transaction
 	failed   bool                 // the transaction must be rolled back
 	writes   []job.Position       // the session's own writes that a query must see
-	notices  []bind.Notice        // of the statement that runs
 	named    map[string]*Prepared // PREPARE
 	out      Output
 }
@@ -168,9 +168,7 @@ func (s *Session) Prepare(stmt ast.Stmt, text string, params []column.Type) (*Pr
 }
 
 func (s *Session) bind(p *Prepared) (bind.Bound, error) {
-	return bind.Statement(bind.Env{
-		Catalog: s.e.o.Jobs.Catalog(), Text: p.Text, Params: p.declared, Context: s.context(),
-	}, p.Stmt)
+	return bind.Statement(s.env(s.e.o.Jobs.Catalog(), p), p.Stmt)
 }
 
 // context is what expressions of the statement see.
@@ -192,8 +190,12 @@ func (s *Session) Execute(ctx context.Context, p *Prepared, args []*expr.Node, o
 		s.out = nil
 		if err != nil {
 			s.abort()
-			if ctx.Err() != nil && context.Cause(ctx) != nil {
-				err = pgerr.New("57014", "canceling statement due to user request")
+			if cause := context.Cause(ctx); cause != nil {
+				if why := (*pgerr.Error)(nil); errors.As(cause, &why) {
+					err = why // a cancel request, or statement_timeout
+				} else {
+					err = pgerr.New(pgerr.AdminShutdown, "terminating connection due to administrator command")
+				}
 			}
 		}
 	}()

@@ -14,7 +14,9 @@ import (
 
 // settings are a session's parameters, by their names in lower case.
 type settings struct {
-	values  map[string]string
+	user     string
+	database string
+	values   map[string]string
 	before  map[string]string // what SET LOCAL has covered, to be restored at the transaction's end
 	zone    *time.Location
 	timeout time.Duration
@@ -72,7 +74,8 @@ var reported = []string{
 // reportedNames are the names in the spelling that clients expect.
 var reportedNames = map[string]string{"datestyle": "DateStyle", "intervalstyle": "IntervalStyle", "timezone": "TimeZone"}
 
-func (s *settings) init(user, _ string) {
+func (s *settings) init(user, database string) {
+	s.user, s.database = user, database
 	s.values = map[string]string{"session_authorization": user}
 	s.zone = time.UTC
 }

@@ -514,8 +514,11 @@ func TestDropTable(t *testing.T) {
 		prefix, suffix, was string
 		want                string
 	}{
-		{10, "k1", "", "v", "newer"}, {10, "k2", "", "v", ""}, {10, "k2999", "", "v", ""},
-		{11, "k1", "s", "v", "v"}, {11, "k7", "s", "v", ""},
+		{10, "k1", "", "v", "newer"},
+		{10, "k2", "", "v", ""},
+		{10, "k2999", "", "v", ""},
+		{11, "k1", "s", "v", "v"},
+		{11, "k7", "s", "v", ""},
 	} {
 		v, _, err := db.Get(test.table, []byte(test.prefix), []byte(test.suffix))
 		if err != nil || string(v) != test.want {

@@ -38,8 +38,6 @@ type part struct {
 // complete says that kv has nothing of the part that is not in memory.
 func (w *part) complete() bool { return w.known && w.filter.empty() }
 
-func (w *part) bytes() int64 { return w.arena.held + w.index.bytes() + w.filter.bytes() }
-
 func (w *part) live() int64 { return w.arena.live + w.index.bytes() + w.filter.bytes() }
 
 // table is what point and ordered tables share: parts, and the bookkeeping of the epoch.

@@ -23,6 +23,8 @@ type Env struct {
 	// Functions are the values of functions without arguments that only a session knows (current_user, current_database,
 	// version, pg_backend_pid ...), by name. nil entries and names that are not there do not exist.
 	Functions map[string]*expr.Node
+	// Setting is the value of a parameter of the session, for current_setting; nil: there is no session.
+	Setting func(name string) (string, bool)
 }
 
 // Notice is something the client should be told although the statement is fine.

@@ -353,20 +353,35 @@ func (b *binder) watermarkDelay(r *catalog.Relation, m ast.Watermark, column int
 // nexmarkSchemas are the columns of the benchmark's events.
 var nexmarkSchemas = map[string][]catalog.Column{
 	"bid": {
-		{Name: "auction", Type: column.TInt64}, {Name: "bidder", Type: column.TInt64}, {Name: "price", Type: column.TInt64},
-		{Name: "channel", Type: column.TVarchar}, {Name: "url", Type: column.TVarchar}, {Name: "date_time", Type: column.TTimestamp},
+		{Name: "auction", Type: column.TInt64},
+		{Name: "bidder", Type: column.TInt64},
+		{Name: "price", Type: column.TInt64},
+		{Name: "channel", Type: column.TVarchar},
+		{Name: "url", Type: column.TVarchar},
+		{Name: "date_time", Type: column.TTimestamp},
 		{Name: "extra", Type: column.TVarchar},
 	},
 	"auction": {
-		{Name: "id", Type: column.TInt64}, {Name: "item_name", Type: column.TVarchar}, {Name: "description", Type: column.TVarchar},
-		{Name: "initial_bid", Type: column.TInt64}, {Name: "reserve", Type: column.TInt64}, {Name: "date_time", Type: column.TTimestamp},
-		{Name: "expires", Type: column.TTimestamp}, {Name: "seller", Type: column.TInt64}, {Name: "category", Type: column.TInt64},
+		{Name: "id", Type: column.TInt64},
+		{Name: "item_name", Type: column.TVarchar},
+		{Name: "description", Type: column.TVarchar},
+		{Name: "initial_bid", Type: column.TInt64},
+		{Name: "reserve", Type: column.TInt64},
+		{Name: "date_time", Type: column.TTimestamp},
+		{Name: "expires", Type: column.TTimestamp},
+		{Name: "seller", Type: column.TInt64},
+		{Name: "category", Type: column.TInt64},
 		{Name: "extra", Type: column.TVarchar},
 	},
 	"person": {
-		{Name: "id", Type: column.TInt64}, {Name: "name", Type: column.TVarchar}, {Name: "email_address", Type: column.TVarchar},
-		{Name: "credit_card", Type: column.TVarchar}, {Name: "city", Type: column.TVarchar}, {Name: "state", Type: column.TVarchar},
-		{Name: "date_time", Type: column.TTimestamp}, {Name: "extra", Type: column.TVarchar},
+		{Name: "id", Type: column.TInt64},
+		{Name: "name", Type: column.TVarchar},
+		{Name: "email_address", Type: column.TVarchar},
+		{Name: "credit_card", Type: column.TVarchar},
+		{Name: "city", Type: column.TVarchar},
+		{Name: "state", Type: column.TVarchar},
+		{Name: "date_time", Type: column.TTimestamp},
+		{Name: "extra", Type: column.TVarchar},
 	},
 }
 

@@ -3,7 +3,6 @@ package bind
 import (
 	"slices"
 
-	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/sql/plan"
 )
@@ -353,15 +352,6 @@ func pruneUnion(t *tree, need columnSet) pruned {
 	for _, in := range t.in {
 		p := prune(in, slices.Clone(below)).narrow(below)
 		out.in = append(out.in, p.tree)
-	}
-	return out
-}
-
-// columnTypes of a list of columns.
-func (t *tree) columnTypes(columns []int) []column.Type {
-	out := make([]column.Type, len(columns))
-	for i, c := range columns {
-		out[i] = t.Columns[c].Type
 	}
 	return out
 }

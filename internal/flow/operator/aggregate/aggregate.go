@@ -17,7 +17,6 @@ import (
 	"slices"
 
 	"github.com/leat-io/leat/internal/column"
-	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/flow/operator"
 	"github.com/leat-io/leat/internal/flow/operator/keyed"
 	"github.com/leat-io/leat/internal/rowenc"
@@ -57,13 +56,11 @@ type Aggregate struct {
 	sel  []filtered
 	rows []int32
 	all  []int32
-	ords [][]state.Ref
 
 	scratch, body []byte
 	types         []column.Type
 	out           column.Batch
 	clean         column.Batch
-	errs          expr.RowErrors
 	owned         []uint64
 
 	watermark int64 // windows that end at or below it are closed
@@ -80,7 +77,6 @@ type Aggregate struct {
 	spread   spreader
 	pane     int64
 	doPanes  bool
-	nextPane int
 }
 
 // filtered are the rows of the batch at hand that a filter column lets through.

@@ -36,7 +36,9 @@ func q17(tb testing.TB) (*Aggregate, *state.Tables, []*column.Batch) {
 	}
 	p := &plan.Aggregate{Groups: []int{0, 1}, WindowStart: -1, WindowEnd: -1, Calls: []plan.Call{
 		{Func: "count", Result: i8, Filter: -1},
-		{Func: "count", Result: i8, Filter: 3}, {Func: "count", Result: i8, Filter: 4}, {Func: "count", Result: i8, Filter: 5},
+		{Func: "count", Result: i8, Filter: 3},
+		{Func: "count", Result: i8, Filter: 4},
+		{Func: "count", Result: i8, Filter: 5},
 		one("min", i8), one("max", i8), one("avg", column.TNumeric), one("sum", column.TNumeric),
 	}}
 	out := []column.Type{column.TInt64, column.TText, i8, i8, i8, i8, i8, i8, column.TNumeric, column.TNumeric}

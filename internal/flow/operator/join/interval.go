@@ -58,7 +58,6 @@ type Interval struct {
 	at      int
 	dueIter state.PointIter
 	open    bool
-	nulls   column.Batch
 }
 
 // NewInterval makes an interval join. marks are the columns with the row watermark (-1: none); reached is the operator's watermark.
