@@ -77,6 +77,8 @@ type Generator struct {
 	pool     []byte
 	channels [][]byte // by number: first the hot ones, then channel-0 ...
 	urls     [][]byte
+
+	channelTexts, urlTexts texts // the same, for copying
 }
 
 // New makes a generator; it draws the text pool and the channels' addresses once.
@@ -98,7 +100,7 @@ func New(c Config) *Generator {
 
 func (g *Generator) drawPool() {
 	r := random(g.config.Seed - 1)
-	g.pool = make([]byte, poolSize)
+	g.pool = make([]byte, poolSize, poolSize+textRoom)
 	var v int32
 	for i := range g.pool {
 		if i%6 == 0 {
@@ -107,6 +109,7 @@ func (g *Generator) drawPool() {
 		g.pool[i] = byte('a' + v%26)
 		v /= 26
 	}
+	g.pool = g.pool[:poolSize+textRoom] // zeros behind the end: texts are copied with a fixed size
 }
 
 func (g *Generator) drawChannels() {
@@ -136,6 +139,7 @@ func (g *Generator) drawChannels() {
 		g.channels = append(g.channels, strconv.AppendInt([]byte("channel-"), int64(i), 10))
 		g.urls = append(g.urls, u)
 	}
+	g.channelTexts, g.urlTexts = newTexts(g.channels, channelRoom), newTexts(g.urls, textRoom)
 }
 
 // number is event k's place on the timeline, shuffled within its group.

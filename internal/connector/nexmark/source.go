@@ -164,7 +164,7 @@ type reader struct {
 	stage   stage
 	person  PersonEvent
 	auction AuctionEvent
-	bid     BidEvent
+	bids    bidBuffers
 }
 
 // Close implements connector.Partition.
@@ -176,6 +176,9 @@ func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, er
 	for i, f := range r.columns {
 		out.Cols[i].Reset(f.typ)
 	}
+	if r.kind == Bid {
+		return r.readBids(from, to, limit, out), nil
+	}
 	k := from
 	for ; k < to && out.Len < limit; k++ {
 		number := r.g.number(k)
@@ -183,12 +186,9 @@ func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, er
 		if KindOf(id) != r.kind {
 			continue
 		}
-		switch r.kind {
-		case Bid:
-			r.g.bidUpTo(r.stage, id, number, &r.bid)
-		case Auction:
+		if r.kind == Auction {
 			r.g.Auction(k, &r.auction)
-		default:
+		} else {
 			r.g.Person(k, &r.person)
 		}
 		for i, f := range r.columns {
@@ -203,20 +203,6 @@ func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, er
 // put appends one field of the current event.
 func (r *reader) put(get getter, v *column.Vector) {
 	switch get {
-	case bidAuction:
-		v.AppendInt64(r.bid.Auction)
-	case bidBidder:
-		v.AppendInt64(r.bid.Bidder)
-	case bidPrice:
-		v.AppendInt64(r.bid.Price)
-	case bidChannel:
-		v.AppendBytes(r.bid.Channel)
-	case bidURL:
-		v.AppendBytes(r.bid.URL)
-	case bidTime:
-		v.AppendInt64(r.bid.DateTime * microsPerMilli)
-	case bidExtra:
-		v.AppendBytes(r.bid.Extra)
 	case auctionID:
 		v.AppendInt64(r.auction.ID)
 	case auctionItem:

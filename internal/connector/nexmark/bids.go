@@ -1,0 +1,275 @@
+package nexmark
+
+import (
+	"math"
+	"slices"
+
+	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/connector"
+)
+
+// Bids are made column by column: the draws of all rows of a chunk go one stage after the other, each in a loop of its own over the rows' random
+// streams, and text is copied at the end. Bid is the same a row at a time; a test compares them.
+
+// textRoom is how many bytes a text is copied with, whatever its length: a copy of a fixed size is a few instructions. The tables that texts come
+// from have that much behind their ends, and no url and no extra of a bid is longer.
+const (
+	textRoom    = 96
+	channelRoom = 16
+)
+
+// texts is a table of texts in one piece of memory, each at a multiple of its room.
+type texts struct {
+	data []byte
+	size []uint8
+}
+
+func newTexts(list [][]byte, room int) texts {
+	t := texts{data: make([]byte, len(list)*room), size: make([]uint8, len(list))}
+	for i, b := range list {
+		if len(b) > room {
+			panic("nexmark: a text is longer than its room") // a mistake in the constants above
+		}
+		copy(t.data[i*room:], b)
+		t.size[i] = uint8(len(b))
+	}
+	return t
+}
+
+// bidBuffers are a reader's memory for the draws of a chunk of bids.
+type bidBuffers struct {
+	number  []int64
+	streams []random
+	channel []int32
+	at      []int32
+	size    []int32
+}
+
+// readBids fills out with the bids among events [from, to), at most limit, and returns the next event.
+func (r *reader) readBids(from, to int64, limit int, out *connector.Rows) int64 {
+	b := &r.bids
+	next := r.bidNumbers(from, to, limit, out)
+	n := len(b.number)
+	out.Len = n
+	if r.stage >= drawParties {
+		b.streams = slices.Grow(b.streams[:0], n)[:n]
+		seed := r.g.config.Seed + uint64(r.g.config.FirstEventID)
+		for i, number := range b.number {
+			b.streams[i] = random(seed + uint64(number))
+		}
+		r.drawParties(r.ints(out, bidAuction, n), r.ints(out, bidBidder, n))
+	}
+	if r.stage >= drawPrices {
+		if v := r.vector(out, bidPrice); v != nil {
+			v.Resize(column.TInt64, n)
+			for i := range v.I64 {
+				v.I64[i] = drawPrice(&b.streams[i])
+			}
+		} else {
+			for i := range b.streams {
+				b.streams[i].skip(1)
+			}
+		}
+	}
+	if r.stage >= drawChannels {
+		r.drawChannels(n)
+	}
+	if r.stage >= drawAll {
+		r.drawExtras(n)
+	}
+	r.fillBids(out, n)
+	return next
+}
+
+// bidNumbers finds the bids' numbers and positions.
+func (r *reader) bidNumbers(from, to int64, limit int, out *connector.Rows) (next int64) {
+	b, first := &r.bids, r.g.config.FirstEventID
+	b.number = b.number[:0]
+	if r.g.config.OutOfOrder > 1 {
+		k := from
+		for ; k < to && len(b.number) < limit; k++ {
+			if number := r.g.number(k); KindOf(first+number) == Bid {
+				b.number = append(b.number, number)
+				out.Offsets = append(out.Offsets, k)
+			}
+		}
+		return k
+	}
+	rows := int(min(int64(limit), to-from))
+	b.number = slices.Grow(b.number, rows)[:rows]
+	out.Offsets = slices.Grow(out.Offsets, rows)[:rows]
+	n, k := 0, from
+	for k < to && n < rows {
+		rem := (first + firstEventNumber + k) % proportion
+		if rem <= auctionsPerRound {
+			k += auctionsPerRound + 1 - rem
+			continue
+		}
+		for end := min(k+proportion-rem, to, k+int64(rows-n)); k < end; k++ {
+			b.number[n], out.Offsets[n] = firstEventNumber+k, k
+			n++
+		}
+	}
+	b.number, out.Offsets = b.number[:n], out.Offsets[:n]
+	return min(k, to)
+}
+
+// vector is the column that shows a field, nil if nobody reads it.
+func (r *reader) vector(out *connector.Rows, get getter) *column.Vector {
+	for i, f := range r.columns {
+		if f.get == get {
+			return out.Cols[i]
+		}
+	}
+	return nil
+}
+
+// ints is room for n integers in the field's column, nil if nobody reads it.
+func (r *reader) ints(out *connector.Rows, get getter, n int) []int64 {
+	v := r.vector(out, get)
+	if v == nil {
+		return nil
+	}
+	v.Resize(column.TInt64, n)
+	return v.I64
+}
+
+// drawParties draws auctions and bidders. Half of the rows take a hot auction and leave out a draw, at random: both are computed and one is
+// chosen, for a branch would be mispredicted every other time.
+func (r *reader) drawParties(auctions, bidders []int64) {
+	b, first := &r.bids, r.g.config.FirstEventID
+	for i, number := range b.number {
+		id := first + number
+		last, person := lastAuction(id), lastPerson(id)
+		if last < inFlightAuctions || person < activePeople {
+			auction, bidder := drawBidParties(&b.streams[i], id)
+			if auctions != nil {
+				auctions[i] = auction
+			}
+			if bidders != nil {
+				bidders[i] = bidder
+			}
+			continue
+		}
+		s := b.streams[i]
+		hot := int64(s.int32()) & 1 // 1: the hot auction
+		ahead := s
+		cold := last - inFlightAuctions + int64(ahead.below(inFlightAuctions+1+auctionLead))
+		auction := cold + (last/hotEvery*hotEvery-cold)*hot
+		s += (ahead - s) * random(1-hot)
+
+		hot = int64(s.int32()) & 3
+		hot = (hot | hot>>1) & 1 // 1: the hot bidder, three times of four
+		ahead = s
+		cold = person + 1 - activePeople + int64(ahead.below(activePeople+personLead))
+		bidder := cold + (person/hotEvery*hotEvery+1-cold)*hot
+		s += (ahead - s) * random(1-hot)
+
+		b.streams[i] = s
+		if auctions != nil {
+			auctions[i] = auction + firstAuctionID
+		}
+		if bidders != nil {
+			bidders[i] = bidder + 2*firstPersonID
+		}
+	}
+}
+
+// drawChannels draws each row's place in the tables of channels and urls.
+func (r *reader) drawChannels(n int) {
+	b := &r.bids
+	b.channel = slices.Grow(b.channel[:0], n)[:n]
+	for i := range b.channel {
+		s := b.streams[i]
+		hot := s.int32() & 1
+		few, many := s, s
+		c := hotChannels + many.below(numChannels)
+		c += (few.below(hotChannels) - c) * hot
+		b.channel[i] = c
+		b.streams[i] = many + (few-many)*random(hot)
+	}
+}
+
+// drawExtras draws where in the pool each row's extra is.
+func (r *reader) drawExtras(n int) {
+	b := &r.bids
+	b.at, b.size = slices.Grow(b.at[:0], n)[:n], slices.Grow(b.size[:0], n)[:n]
+	const rest = bidBytes - bidExtraSoFar
+	spread := int32(math.Floor(float64(rest)*0.2 + 0.5))
+	for i := range b.at {
+		s := b.streams[i]
+		size := rest - spread + s.below(2*spread)
+		b.at[i], b.size[i] = s.below(poolSize-size), size
+		b.streams[i] = s
+	}
+}
+
+// fillBids fills the columns that are not filled by their draws.
+func (r *reader) fillBids(out *connector.Rows, n int) {
+	b := &r.bids
+	for i, f := range r.columns {
+		v := out.Cols[i]
+		switch f.get {
+		case bidAuction, bidBidder, bidPrice:
+			v.Type = f.typ
+		case bidTime:
+			v.Resize(f.typ, n)
+			r.times(v.I64)
+		case bidChannel:
+			v.Resize(f.typ, n)
+			fillShort(v, &r.g.channelTexts, b.channel)
+		case bidURL:
+			v.Resize(f.typ, n)
+			fillLong(v, &r.g.urlTexts, b.channel)
+		case bidExtra:
+			v.Resize(f.typ, n)
+			v.Data = slices.Grow(v.Data[:0], n*textRoom)[:n*textRoom]
+			end := uint32(0)
+			for k, at := range b.at {
+				*(*[textRoom]byte)(v.Data[end:]) = *(*[textRoom]byte)(r.g.pool[at:])
+				end += uint32(b.size[k])
+				v.Off[k+1] = end
+			}
+			v.Data = v.Data[:end]
+		default:
+			for range n {
+				v.AppendNull()
+			}
+		}
+	}
+}
+
+func (r *reader) times(dst []int64) {
+	base, evenly := r.g.config.BaseTimeMillis, r.g.evenly
+	if evenly > 0 {
+		for k, number := range r.bids.number {
+			dst[k] = (base + number*evenly/microsPerMilli) * microsPerMilli
+		}
+		return
+	}
+	for k, number := range r.bids.number {
+		dst[k] = r.g.millis(number) * microsPerMilli
+	}
+}
+
+func fillLong(v *column.Vector, t *texts, rows []int32) {
+	v.Data = slices.Grow(v.Data[:0], len(rows)*textRoom)[:len(rows)*textRoom]
+	end := uint32(0)
+	for k, c := range rows {
+		*(*[textRoom]byte)(v.Data[end:]) = *(*[textRoom]byte)(t.data[int(c)*textRoom:])
+		end += uint32(t.size[c])
+		v.Off[k+1] = end
+	}
+	v.Data = v.Data[:end]
+}
+
+func fillShort(v *column.Vector, t *texts, rows []int32) {
+	v.Data = slices.Grow(v.Data[:0], len(rows)*channelRoom)[:len(rows)*channelRoom]
+	end := uint32(0)
+	for k, c := range rows {
+		*(*[channelRoom]byte)(v.Data[end:]) = *(*[channelRoom]byte)(t.data[int(c)*channelRoom:])
+		end += uint32(t.size[c])
+		v.Off[k+1] = end
+	}
+	v.Data = v.Data[:end]
+}
