@@ -40,6 +40,7 @@ func (x *island) commit(r *flow.Result) (journal.LSN, error) {
 		u.Free()
 		return 0, err
 	}
+	x.onlyFresh(r)
 	if err := x.addDeadLetters(u, r.DeadLetters); err != nil {
 		u.Free()
 		return 0, err
@@ -84,7 +85,7 @@ func (x *island) finishCommit(now time.Time) {
 		}
 	}
 	x.committedLSN = lsn
-	x.pace.committed(now, now.Sub(x.ordered), x.read, x.ordered.Sub(x.started))
+	x.pace.committed(x.started, x.ordered.Sub(x.computed), x.read, x.computed.Sub(x.started))
 	if x.m.o.Observe != nil {
 		x.m.o.Observe(EpochStats{Records: x.read, Run: x.ordered.Sub(x.started), Total: now.Sub(x.started)})
 	}
@@ -198,9 +199,22 @@ func (x *island) partition(topic string, partition int32) (*broker.Partition, er
 	return p, nil
 }
 
+// onlyFresh leaves the dead letters that were not written before, and has them counted: a record is dead once, however many views read it.
+func (x *island) onlyFresh(r *flow.Result) {
+	r.DeadLetters = x.m.sources.fresh(r.DeadLetters)
+	dead := map[uint64]int64{}
+	for i := range r.DeadLetters {
+		dead[r.DeadLetters[i].Relation]++
+	}
+	for i := range r.Readers {
+		rd := &r.Readers[i]
+		rd.Counts.Dead = dead[rd.Relation]
+		delete(dead, rd.Relation)
+	}
+}
+
 // addDeadLetters adds what sources could not use to <source>.errors: the record's bytes, with the reason and where it stands as headers.
 func (x *island) addDeadLetters(u *broker.Unit, letters []flow.DeadLetter) error {
-	letters = x.m.sources.fresh(letters)
 	if err := x.m.sources.save(u, letters); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"slices"
 	"time"
 
 	"github.com/leat-io/leat/internal/broker"
@@ -153,8 +154,14 @@ func (x *island) unwatch() {
 	}
 }
 
-// grown tells whether a source has partitions that its reader's group lacks (a topic was made, or grew).
-func (x *island) grown(readers []flow.Reader) bool {
+// outdated tells whether the cut groups are not those of the readers any more: a source has partitions that its reader's group lacks (a topic
+// was made, or grew), or a reader is gone because it has caught up with another one, which reads for both now.
+func (x *island) outdated(readers []flow.Reader) bool {
+	for id := range x.watched {
+		if !slices.ContainsFunc(readers, func(r flow.Reader) bool { return r.ID == id }) {
+			return true
+		}
+	}
 	for _, r := range readers {
 		if log, ok := r.Source.(LogSource); ok {
 			w := x.watched[r.ID]
@@ -169,8 +176,9 @@ func (x *island) grown(readers []flow.Reader) bool {
 // gather decides what the next epoch reads; mu is held.
 func (x *island) gather(now time.Time) (*input, error) {
 	readers := x.flow.Readers()
-	if x.grown(readers) {
+	if x.outdated(readers) {
 		x.regroup()
+		x.unwatch()
 		readers = x.flow.Readers()
 	}
 	byID := make(map[int]*flow.Reader, len(readers))

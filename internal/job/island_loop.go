@@ -38,6 +38,7 @@ type island struct {
 	watched      map[int]*watched
 	groups       []cutGroup
 	backfill     map[uint64][]flow.BackfillState // of jobs that are not live, as of the last epoch
+	computed     time.Time                       // when its workers were done
 	ordered      time.Time                       // when its unit was ordered
 	committedLSN journal.LSN                     // of the last epoch
 	builder      record.Builder
@@ -192,6 +193,7 @@ func (x *island) runEpoch(now time.Time, input *input) error {
 			}
 		}
 	}
+	x.computed = x.m.o.Clock.Now()
 	lsn, err := x.commit(result)
 	if err != nil {
 		return err

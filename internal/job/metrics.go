@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/leat-io/leat/internal/catalog"
 	"github.com/leat-io/leat/internal/flow"
 )
 
@@ -38,7 +39,7 @@ var (
 	failedDesc = prometheus.NewDesc("leat_rows_failed_total",
 		"Rows dropped from a relation because an expression failed on them.", []string{"relation"}, nil)
 	deadDesc = prometheus.NewDesc("leat_records_dead_total",
-		"Records that could not be decoded or had no usable event time, by the relation that reads them.", []string{"relation"}, nil)
+		"Records that could not be decoded or had no usable event time, by their source.", []string{"relation"}, nil)
 	unmatchedDesc = prometheus.NewDesc("leat_rows_unmatched_total",
 		"Rows of a stream join that expired without a match.", []string{"relation"}, nil)
 	watermarkDesc = prometheus.NewDesc("leat_watermark_seconds",
@@ -56,6 +57,11 @@ func (m *Manager) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range []prometheus.Collector{m.metrics.epochs, m.metrics.epoch, m.metrics.epochRun, m.metrics.recordsRead} {
 		c.Collect(ch)
 	}
+	for _, r := range m.Catalog().Relations() {
+		if r.Kind == catalog.Source {
+			ch <- prometheus.MustNewConstMetric(deadDesc, prometheus.CounterValue, float64(m.sources.total(r.ID).Dead), r.QualifiedName())
+		}
+	}
 	now := float64(m.o.Clock.Now().UnixMicro())
 	for _, s := range m.Status() {
 		name := s.Relation.QualifiedName()
@@ -67,7 +73,6 @@ func (m *Manager) Collect(ch chan<- prometheus.Metric) {
 		}
 		count(lateDesc, s.Counts.Late)
 		count(failedDesc, s.Counts.Failed)
-		count(deadDesc, s.Counts.Dead)
 		count(unmatchedDesc, s.Counts.Unmatched)
 		running := 1.0
 		if s.Err != nil {

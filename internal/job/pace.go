@@ -2,8 +2,8 @@ package job
 
 import "time"
 
-// Bounds of the time between two epochs of an island. Commits cost at most a tenth of the machine: the next epoch waits for ten times
-// the CPU time that the last commit took, within these.
+// Bounds of the time between the starts of two epochs of an island. Commits cost at most a tenth of the machine: from one start to the
+// next ten times the time that building the unit took must pass, within these. (Not the time of the sync: that is the disk's.)
 const (
 	minEpochGap   = time.Millisecond
 	maxEpochGap   = 200 * time.Millisecond
@@ -25,10 +25,9 @@ const (
 
 func newPace() pace { return pace{records: startRecords} }
 
-// committed notes an epoch that read so many records in so much time, and whose commit, done now, took so much CPU time.
-func (p *pace) committed(now time.Time, commitCPU time.Duration, read int64, work time.Duration) {
-	gap := min(max(commitShare*commitCPU, minEpochGap), maxEpochGap)
-	p.notBefore = now.Add(gap)
+// committed notes an epoch that was begun at started, read so many records in so much time, and took so long to be made a unit.
+func (p *pace) committed(started time.Time, commit time.Duration, read int64, work time.Duration) {
+	p.notBefore = started.Add(min(max(commitShare*commit, minEpochGap), maxEpochGap))
 	if read < p.records/2 || work <= 0 {
 		return // it was not the bound that ended it: nothing is learnt about speed
 	}

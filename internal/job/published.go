@@ -195,9 +195,25 @@ func (m *Manager) Status() []RelationStatus {
 		s.Watermark, s.Checksum = j.mark, j.checksum
 		j.mu.Unlock()
 		s.Island = x.id()
+		s.Counts.Dead = m.deadOf(r)
 		out = append(out, s)
 	}
 	return out
+}
+
+// deadOf is how many records of the sources that a relation's query reads were dead letters.
+func (m *Manager) deadOf(r *catalog.Relation) (dead int64) {
+	if r.Plan == nil {
+		return 0 // of a version that this binary cannot read
+	}
+	seen := map[uint64]bool{}
+	for _, n := range r.Plan.Nodes {
+		if n.Scan != nil && n.Scan.Source && !seen[n.Scan.Relation] {
+			seen[n.Scan.Relation] = true
+			dead += m.sources.total(n.Scan.Relation).Dead
+		}
+	}
+	return dead
 }
 
 // id names the island: the smallest id of its jobs.
