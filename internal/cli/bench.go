@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"runtime/pprof"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +36,7 @@ func benchCommand() *cobra.Command {
 		return pprof.StartCPUProfile(f)
 	}
 	cmd.PersistentPostRun = func(*cobra.Command, []string) { pprof.StopCPUProfile() }
-	cmd.AddCommand(benchNexmark())
+	cmd.AddCommand(benchNexmark(), benchLatency(), benchState(), benchMixed(), benchLog())
 	return cmd
 }
 
@@ -84,6 +85,88 @@ func benchNexmark() *cobra.Command {
 			return bench.ToTopics(cmd.Context(), o, *brokers)
 		}
 		r, err := bench.Nexmark(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		return printResult(cmd, r)
+	}
+	return cmd
+}
+
+func benchLatency() *cobra.Command {
+	o := bench.LatencyOptions{}
+	cmd := &cobra.Command{
+		Use: "latency", Short: "From an acknowledged event to the answer of a SELECT that contains it", Args: cobra.NoArgs,
+		Long: "A Kafka client produces JSON events at a rate with acks=all; another client asks a view over them through the PostgreSQL door.",
+	}
+	memory := benchFlags(cmd, &o.Options)
+	cmd.Flags().IntVar(&o.Rate, "rate", 1000, "events a second")
+	cmd.Flags().DurationVar(&o.For, "for", 10*time.Second, "how long")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		o.StateMemory = int64(*memory)
+		r, err := bench.Latency(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		return printResult(cmd, r)
+	}
+	return cmd
+}
+
+func benchState() *cobra.Command {
+	o := bench.StateOptions{}
+	cmd := &cobra.Command{
+		Use: "state", Short: "An aggregate whose state does not fit into memory", Args: cobra.NoArgs,
+		Long: "Runs an aggregate with --size of state in --state-memory, and compares its result with that of a plain program.",
+	}
+	memory := benchFlags(cmd, &o.Options)
+	*memory = 64 << 20
+	state := size(2 << 30)
+	cmd.Flags().Var(&state, "size", "keys and values of the aggregate's groups")
+	cmd.Flags().Float64Var(&o.Rounds, "rounds", 2, "how often each group is met, on average")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		o.StateMemory, o.Size = int64(*memory), int64(state)
+		r, err := bench.State(cmd.Context(), o)
+		if r != nil {
+			if e := printResult(cmd, r); e != nil {
+				return e
+			}
+		}
+		return err
+	}
+	return cmd
+}
+
+func benchMixed() *cobra.Command {
+	o := bench.MixedOptions{}
+	cmd := &cobra.Command{
+		Use: "mixed", Short: "Single durable produces while a query saturates all workers", Args: cobra.NoArgs,
+	}
+	memory := benchFlags(cmd, &o.Options)
+	cmd.Flags().StringVar(&o.Query, "query", "q1", "the Nexmark query that saturates the workers")
+	cmd.Flags().IntVar(&o.Records, "records", 1000, "how many records are produced, one after the other, before and during the query")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		o.StateMemory = int64(*memory)
+		r, err := bench.Mixed(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		return printResult(cmd, r)
+	}
+	return cmd
+}
+
+func benchLog() *cobra.Command {
+	o := bench.LogOptions{}
+	cmd := &cobra.Command{
+		Use: "log", Short: "Durable produce: single records over many connections, and large batches", Args: cobra.NoArgs,
+	}
+	memory := benchFlags(cmd, &o.Options)
+	cmd.Flags().IntVar(&o.Connections, "connections", 64, "connections that produce single records")
+	cmd.Flags().DurationVar(&o.For, "for", 3*time.Second, "how long each part takes")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		o.StateMemory = int64(*memory)
+		r, err := bench.Log(cmd.Context(), o)
 		if err != nil {
 			return err
 		}
