@@ -136,7 +136,7 @@ func (m *Manager) SourceSpec(r *catalog.Relation) (*flow.SourceSpec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", r.Kind, r.QualifiedName(), err)
 	}
-	spec := &flow.SourceSpec{Relation: r.ID, Name: r.QualifiedName(), Source: c, EventTime: -1}
+	spec := &flow.SourceSpec{Relation: r.ID, Name: r.QualifiedName(), Source: c, EventTime: -1, Checked: r.Kind == catalog.Source && r.Connector == "kafka"}
 	for i := range r.Columns {
 		col := &r.Columns[i]
 		spec.Columns = append(spec.Columns, flow.SourceColumn{

@@ -93,6 +93,10 @@ func (x *island) finishCommit(now time.Time) {
 	x.m.metrics.epoch.Observe(now.Sub(x.started).Seconds())
 	x.m.metrics.recordsRead.Add(float64(x.read))
 	x.evict(lsn)
+	select {
+	case x.m.unpublished <- struct{}{}:
+	default:
+	}
 	x.note()
 }
 
@@ -298,11 +302,18 @@ func (x *island) evict(lsn journal.LSN) {
 	}
 }
 
-// publishLoop publishes committed rows at least every publishEvery, so that nobody who reads later has to wait for much.
+// publishLoop publishes committed rows at most publishEvery after their epoch, so that nobody who reads later has to wait for much. It sleeps
+// while there are none.
 func (m *Manager) publishLoop() {
 	timer := m.o.Clock.NewTimer(publishEvery)
 	defer timer.Stop()
 	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-m.unpublished:
+		}
+		timer.Reset(publishEvery)
 		select {
 		case <-m.ctx.Done():
 			return
@@ -313,7 +324,6 @@ func (m *Manager) publishLoop() {
 				m.log.Error("publishing rows", "err", err)
 			}
 		}
-		timer.Reset(publishEvery)
 	}
 }
 

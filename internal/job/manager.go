@@ -78,6 +78,8 @@ type Manager struct {
 	epoch   atomic.Uint64   // the node's one counter
 	running bool            // islands have their goroutines
 
+	unpublished chan struct{} // an epoch was committed since the last publishing
+
 	sources sources
 	metrics *metrics
 }
@@ -110,7 +112,7 @@ type target struct {
 // New loads the catalog. Call it after the journal was recovered.
 func New(o Options) (*Manager, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &Manager{o: o, log: o.Logger, ctx: ctx, stop: cancel, jobs: map[uint64]*job{}, metrics: newMetrics()}
+	m := &Manager{o: o, log: o.Logger, ctx: ctx, stop: cancel, jobs: map[uint64]*job{}, metrics: newMetrics(), unpublished: make(chan struct{}, 1)}
 	s, err := catalog.Load(o.DB.ScanMeta)
 	if err != nil {
 		cancel()
