@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -86,10 +87,11 @@ func Mixed(ctx context.Context, o MixedOptions) (r *MixedResult, err error) {
 	if err != nil {
 		return nil, err
 	}
-	busy, cancel := context.WithCancel(ctx)
+	// Closing the connection would not end the statement at once: it is cancelled as psql would.
+	cancel := func() { _ = conn.PgConn().CancelRequest(context.WithoutCancel(ctx)) }
 	ended := make(chan error, 1)
 	go func() {
-		_, err := conn.Exec(busy, "CREATE SINK result AS "+text+" WITH (connector = 'checksum')") // does not end by itself
+		_, err := conn.Exec(ctx, "CREATE SINK result AS "+text+" WITH (connector = 'checksum')") // does not end by itself
 		ended <- err
 	}()
 	begun, err := waitForRows(ctx, n.Jobs.Status, 1)
@@ -105,7 +107,9 @@ func Mixed(ctx context.Context, o MixedOptions) (r *MixedResult, err error) {
 		read, err = waitForRows(ctx, n.Jobs.Status, begun+1)
 	}
 	cancel()
-	<-ended // cancelled, which is its end
+	if e := <-ended; err == nil && !isCancelled(e) {
+		err = e
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -131,4 +135,10 @@ func produceSingly(ctx context.Context, client *kgo.Client, n int) ([]time.Durat
 		took = append(took, time.Since(start))
 	}
 	return took, nil
+}
+
+// isCancelled says that a statement ended as it was asked to.
+func isCancelled(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "57014"
 }
