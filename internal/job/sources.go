@@ -53,6 +53,12 @@ func (s *sources) fresh(letters []flow.DeadLetter) []flow.DeadLetter {
 		s.letters = map[uint64][]int64{}
 	}
 	before := map[uint64][]int64{}
+	type place struct {
+		relation  uint64
+		partition int32
+		offset    int64
+	}
+	taken := map[place]bool{} // two readers of a source may come past a record in one epoch
 	out := letters[:0:0]
 	for _, l := range letters {
 		marks, ok := before[l.Relation]
@@ -63,6 +69,11 @@ func (s *sources) fresh(letters []flow.DeadLetter) []flow.DeadLetter {
 		if int(l.Partition) < len(marks) && l.Offset < marks[l.Partition] {
 			continue
 		}
+		at := place{l.Relation, int32(l.Partition), l.Offset}
+		if taken[at] {
+			continue
+		}
+		taken[at] = true
 		now := s.letters[l.Relation]
 		for len(now) <= int(l.Partition) {
 			now = append(now, 0)
