@@ -402,15 +402,24 @@ func (b *Broker) loadTopics() error {
 	}
 	for _, t := range b.Topics() {
 		if !seen[t.ID] {
-			b.topicsMu.Lock()
-			b.uninstall(t)
-			b.topicsMu.Unlock()
-			for _, p := range t.partitions {
-				p.deleted.Store(true)
-				if err := p.log.Delete(); err != nil {
-					return fmt.Errorf("remove %s, which was deleted: %w", p, err)
-				}
+			if err := b.removeDeleted(t); err != nil {
+				return err
 			}
+		}
+	}
+	return nil
+}
+
+// removeDeleted takes out a topic that was deleted in the part of the journal that was replayed.
+func (b *Broker) removeDeleted(t *Topic) error {
+	b.topicsMu.Lock()
+	b.uninstall(t)
+	b.topicsMu.Unlock()
+	for _, p := range t.partitions {
+		p.deleted.Store(true)
+		b.size.Add(-p.size.Swap(0))
+		if err := p.log.Delete(); err != nil {
+			return fmt.Errorf("remove %s, which was deleted: %w", p, err)
 		}
 	}
 	return nil
@@ -435,6 +444,12 @@ func (b *Broker) loadTopic(id TopicID, raw []byte) error {
 		}
 		b.replace(old, t)
 		return nil
+	}
+	if old, ok := b.Topic(t.Name); ok {
+		// A name is of one topic at a time: the other one was deleted before this one was made, and its folder is this one's now.
+		if err := b.removeDeleted(old); err != nil {
+			return err
+		}
 	}
 	if err := b.openLogs(t); err != nil {
 		return err
