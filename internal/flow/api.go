@@ -30,6 +30,9 @@ type SourceSpec struct {
 	// EventTime is the column that the watermark is about, -1 when there is none. Delay is the watermark's, in microseconds.
 	EventTime int
 	Delay     int64
+	// Checked: the connector decodes what clients wrote, which may be wrong. Every column that can fail is made, whoever reads it: whether a
+	// record is a dead letter depends on the record and the source alone, not on which views there are.
+	Checked bool
 	// MaxAhead bounds how far an event time may be ahead of its record's append time, in microseconds: rows beyond it are dead
 	// letters. 0 is DefaultMaxAhead, negative is no bound.
 	MaxAhead int64

@@ -30,11 +30,16 @@ func newReader(id int, spec *SourceSpec, start string, state SourceState) *reade
 		r.want(spec.EventTime)
 	}
 	for i, c := range spec.Columns {
-		if c.NotNull {
+		if c.NotNull || spec.Checked && c.canFail() {
 			r.want(i)
 		}
 	}
 	return r
+}
+
+// canFail tells whether there can be records that give no value for the column.
+func (c *SourceColumn) canFail() bool {
+	return c.Expr != nil || c.Type.Kind != column.Text && c.Type.Kind != column.Bytea || c.Type.Precision > 0
 }
 
 // want makes the reader make a column, and those that it is computed from.
