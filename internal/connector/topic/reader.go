@@ -1,6 +1,7 @@
 package topic
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -19,7 +20,6 @@ type reader struct {
 	columns   []field
 	decoder   *jsonrow.Decoder
 	members   []*column.Vector // the columns that the decoder fills
-	keyed     *jsonrow.Decoder // of a tombstone's key
 
 	chunk   []byte // batches not yet walked
 	batches record.Reader
@@ -187,7 +187,7 @@ func (r *reader) fetch(at int64) error {
 // row appends one record as a row, or as a bad record.
 func (r *reader) row(rec *record.Record, out *connector.Rows) {
 	if reason := r.decode(rec, out); reason != "" {
-		out.Bad = append(out.Bad, connector.Bad{Offset: rec.Offset, Reason: reason, Data: append([]byte(nil), rec.Value...)})
+		out.Bad = append(out.Bad, connector.Bad{Offset: rec.Offset, Reason: reason, Data: bytes.Clone(rec.Value)})
 		return
 	}
 	for i, f := range r.columns {
