@@ -654,6 +654,12 @@ func (m *moment) clockMicros() (int64, fault) {
 // local is the special value, or date and time, as a local timestamp; zoned is true when it is an instant already.
 func (m *moment) local(ctx *Context) (us int64, zoned bool, f fault) {
 	switch m.special {
+	case isNow, isToday, isTomorrow, isYesterday:
+		if ctx.timeless {
+			return 0, false, badFormat
+		}
+	}
+	switch m.special {
 	case isInfinity, isNegInfinity:
 		if m.hasYear || m.hasMonth || m.hasDay || m.hasTime || m.julian {
 			return 0, false, badFormat

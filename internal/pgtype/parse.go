@@ -21,12 +21,15 @@ type Context struct {
 	Zone *time.Location
 	// Now is the instant of 'now', 'today', 'tomorrow' and 'yesterday', in microseconds since 1970.
 	Now int64
+
+	// timeless: there is no instant, and those words are no times. What is read from a record must be the same whenever it is read.
+	timeless bool
 }
 
-var utcContext = &Context{Zone: time.UTC}
+var utcContext = &Context{Zone: time.UTC, timeless: true}
 
 // ParseText reads the text form of a value of v's type, modifiers included, and appends it to v. Nothing is appended on an error,
-// which is a *pgerr.Error. ctx may be nil: UTC. The text is not kept.
+// which is a *pgerr.Error. ctx may be nil: UTC, and no 'now'. The text is not kept.
 func ParseText(v *column.Vector, text []byte, ctx *Context) error {
 	if ctx == nil {
 		ctx = utcContext
