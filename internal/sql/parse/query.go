@@ -551,9 +551,14 @@ func (p *parser) tableOrCall(from int) ast.TableExpr {
 		return f
 	}
 	t.AsOf = p.asOf()
-	t.Alias = p.alias(false)
+	if !(p.is("match_recognize") && p.peek(1).punct("(")) {
+		t.Alias = p.alias(false)
+	}
 	if t.AsOf == nil {
 		t.AsOf = p.asOf()
+	}
+	if p.is("match_recognize") && p.peek(1).punct("(") {
+		p.unsupported(p.tok.from, "MATCH_RECOGNIZE", "")
 	}
 	if p.is("tablesample") {
 		p.unsupported(p.tok.from, "TABLESAMPLE", "")
