@@ -22,8 +22,8 @@ func (s *Session) env(c *catalog.Snapshot, p *Prepared) bind.Env {
 			"current_database": text(s.settings.database), "current_catalog": text(s.settings.database),
 			"current_schema":    text("public"),
 			"version":           text("PostgreSQL " + version + ", the SQL door of Leat"),
-			"pg_backend_pid":    expr.Const(column.TInt4, strconv.Itoa(int(s.ID)), 0),
-			"pg_is_in_recovery": expr.Const(column.TBool, "f", 0),
+			"pg_backend_pid":    expr.Const(column.TInt32, strconv.Itoa(int(s.ID)), 0),
+			"pg_is_in_recovery": expr.Bool(false),
 		},
 		Setting: func(name string) (string, bool) { return s.settings.get(strings.ToLower(name)) },
 	}

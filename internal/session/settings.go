@@ -17,9 +17,9 @@ type settings struct {
 	user     string
 	database string
 	values   map[string]string
-	before  map[string]string // what SET LOCAL has covered, to be restored at the transaction's end
-	zone    *time.Location
-	timeout time.Duration
+	before   map[string]string // what SET LOCAL has covered, to be restored at the transaction's end
+	zone     *time.Location
+	timeout  time.Duration
 }
 
 // defaults are the parameters that clients ask for, as a PostgreSQL server answers.

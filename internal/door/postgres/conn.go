@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,6 +40,7 @@ type conn struct {
 	statements map[string]*prepared
 	portals    map[string]*portal
 	skipping   bool // an error in the extended protocol: everything up to Sync is passed over
+	unsent     int  // bytes of rows that were handed to backend since the last flush
 
 	draining atomic.Bool
 	mu       sync.Mutex
@@ -140,6 +142,10 @@ func (c *conn) startup() (ok bool, err error) {
 	for range 4 { // SSL, GSS encryption, and then the real thing
 		msg, err := c.backend.ReceiveStartupMessage()
 		if err != nil {
+			var gone net.Error
+			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, &gone) {
+				c.fatal(pgerr.Newf(pgerr.ProtocolViolation, "this is not the start of PostgreSQL's protocol, version 3: %v", err))
+			}
 			return false, err
 		}
 		switch m := msg.(type) {
@@ -174,6 +180,8 @@ func (c *conn) greet(m *pgproto3.StartupMessage) (bool, error) {
 		return false, nil
 	}
 	c.session = c.s.o.Engine.NewSession(user, database)
+	c.session.ID = int32(c.pid)
+	var unknown []string // extensions of the protocol: they are declined
 	for name, value := range m.Parameters {
 		switch name {
 		case "user", "database", "replication":
@@ -186,12 +194,16 @@ func (c *conn) greet(m *pgproto3.StartupMessage) (bool, error) {
 			continue
 		}
 		if strings.HasPrefix(name, "_pq_.") {
+			unknown = append(unknown, name)
 			continue
 		}
 		if err := c.session.Set(name, value); err != nil {
 			c.fatal(err)
 			return false, nil
 		}
+	}
+	if len(unknown) > 0 {
+		c.backend.Send(&pgproto3.NegotiateProtocolVersion{NewestMinorProtocol: m.ProtocolVersion & 0xffff, UnrecognizedOptions: unknown})
 	}
 	c.backend.Send(&pgproto3.AuthenticationOk{})
 	c.session.Reported(func(name, value string) { c.backend.Send(&pgproto3.ParameterStatus{Name: name, Value: value}) })
@@ -257,7 +269,7 @@ func (c *conn) handle(msg pgproto3.FrontendMessage) (done bool, err error) {
 		return false, c.backend.Flush()
 	case *pgproto3.Sync:
 		c.skipping = false
-		clear(c.portals)
+		c.endPortals()
 		return false, c.ready()
 	case *pgproto3.Terminate:
 		return true, nil
@@ -271,7 +283,33 @@ func (c *conn) handle(msg pgproto3.FrontendMessage) (done bool, err error) {
 	return true, nil
 }
 
+// endPortals drops the portals unless a transaction goes on: they live as long as it does.
+func (c *conn) endPortals() {
+	if c.session.Status() != session.InTx {
+		clear(c.portals)
+	}
+}
+
+// flush writes everything that was sent to the client.
+func (c *conn) flush() error {
+	c.unsent = 0
+	if err := c.backend.Flush(); err != nil {
+		return &lostError{err}
+	}
+	return nil
+}
+
+// sendRows hands encoded rows to the client. What is gathered is written at times, so that a large result is never held whole.
+func (c *conn) sendRows(rows []byte) error {
+	c.backend.Send(encoded(rows))
+	if c.unsent += len(rows); c.unsent < flushBytes {
+		return nil
+	}
+	return c.flush()
+}
+
 func (c *conn) ready() error {
+	c.unsent = 0
 	c.backend.Send(&pgproto3.ReadyForQuery{TxStatus: byte(c.session.Status())})
 	return c.backend.Flush()
 }
@@ -318,6 +356,7 @@ func (c *conn) query(text string) error {
 	if err != nil {
 		c.fail(err, text)
 	}
+	c.endPortals()
 	return c.ready()
 }
 
@@ -332,8 +371,8 @@ func (c *conn) simple(text string) error {
 	}
 	for i, st := range statements {
 		if i > 0 { // what the statements before have given need not wait for this one
-			if err := c.backend.Flush(); err != nil {
-				return &lostError{err}
+			if err := c.flush(); err != nil {
+				return err
 			}
 		}
 		err := c.running(func(ctx context.Context) error {
@@ -410,6 +449,11 @@ func (c *conn) bind(m *pgproto3.Bind) error {
 	if n := len(m.ParameterFormatCodes); n > 1 && n != len(m.Parameters) {
 		return pgerr.Newf("08P01", "bind message has %d parameter formats but %d parameters", n, len(m.Parameters))
 	}
+	for _, f := range slices.Concat(m.ParameterFormatCodes, m.ResultFormatCodes) {
+		if f != textFormat && f != binaryFormat {
+			return pgerr.Newf("22023", "unsupported format code: %d", f)
+		}
+	}
 	p := &portal{stmt: st, formats: append([]int16(nil), m.ResultFormatCodes...)}
 	for i, raw := range m.Parameters {
 		n, err := c.argument(st.params[i], raw, formatOf(m.ParameterFormatCodes, i))
@@ -421,11 +465,6 @@ func (c *conn) bind(m *pgproto3.Bind) error {
 	if st.p != nil {
 		if n := len(p.formats); n > 1 && n != len(st.p.Columns) {
 			return pgerr.Newf("08P01", "bind message has %d result formats but query has %d columns", n, len(st.p.Columns))
-		}
-	}
-	for _, f := range p.formats {
-		if f != textFormat && f != binaryFormat {
-			return pgerr.Newf("22023", "unsupported format code: %d", f)
 		}
 	}
 	c.portals[m.DestinationPortal] = p

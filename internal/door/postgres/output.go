@@ -89,7 +89,7 @@ func (o *output) Rows(b *column.Batch) error {
 			}
 			buf = buf[:from]
 		} else if len(buf) >= flushBytes {
-			if err := o.send(buf); err != nil {
+			if err := o.c.sendRows(buf); err != nil {
 				return err
 			}
 			buf = buf[:0]
@@ -99,17 +99,7 @@ func (o *output) Rows(b *column.Batch) error {
 	if len(buf) == 0 {
 		return nil
 	}
-	o.c.backend.Send(encoded(buf))
-	return nil
-}
-
-// send writes rows to the client, together with what was sent before.
-func (o *output) send(rows []byte) error {
-	o.c.backend.Send(encoded(rows))
-	if err := o.c.backend.Flush(); err != nil {
-		return &lostError{err}
-	}
-	return nil
+	return o.c.sendRows(buf)
 }
 
 // Notice implements session.Output.
@@ -165,13 +155,10 @@ func (s *suspended) send(c *conn, limit uint32) (more bool, err error) {
 		if s.next > 0 {
 			from = s.ends[s.next-1]
 		}
-		c.backend.Send(encoded(s.data[from:s.ends[s.next]]))
-		s.next++
-		if sent%1024 == 1023 {
-			if err := c.backend.Flush(); err != nil {
-				return false, &lostError{err}
-			}
+		if err := c.sendRows(s.data[from:s.ends[s.next]]); err != nil {
+			return false, err
 		}
+		s.next++
 	}
 	return s.next < len(s.ends), nil
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -113,7 +114,7 @@ func (s *Server) serve(nc net.Conn) {
 	c := newConn(s, nc)
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error("a connection ended by a panic", "door", "postgres", "remote", nc.RemoteAddr().String(), "panic", p)
+			s.log.Error("a connection ended by a panic", "door", "postgres", "remote", nc.RemoteAddr().String(), "panic", p, "stack", string(debug.Stack()))
 		}
 		s.forget(c)
 		c.close()

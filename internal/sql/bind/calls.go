@@ -85,8 +85,13 @@ func (b *binder) call(p place, e *ast.FuncCall) (*expr.Node, error) {
 			if b.stored {
 				return nil, b.unsupported(e, "function "+name+" in a stored query, where there is no session,")
 			}
-			return v, nil
+			own := *v
+			own.Pos = b.pos(e)
+			return &own, nil
 		}
+	}
+	if name == "current_setting" && b.env.Setting != nil {
+		return b.currentSetting(e, args)
 	}
 	if t, ok := clockCasts[name]; ok && e.Syntax == ast.BareCall {
 		if len(args) > 0 {
@@ -99,6 +104,32 @@ func (b *binder) call(p place, e *ast.FuncCall) (*expr.Node, error) {
 		return expr.CastTo(now, t, expr.Explicit)
 	}
 	return expr.Resolve(name, args, b.pos(e))
+}
+
+// currentSetting is the value that a parameter of the session has while the statement is bound, which is each time it runs.
+func (b *binder) currentSetting(e *ast.FuncCall, args []*expr.Node) (*expr.Node, error) {
+	if b.stored {
+		return nil, b.unsupported(e, "function current_setting in a stored query, where there is no session,")
+	}
+	if len(args) != 1 && len(args) != 2 {
+		return nil, b.errorf(e, pgerr.UndefinedFunction, "function current_setting with %d arguments does not exist", len(args))
+	}
+	for _, a := range args {
+		if a.Op != expr.OpConst {
+			return nil, b.unsupported(e, "current_setting of a name that is not a constant")
+		}
+	}
+	if args[0].Text == nil {
+		return expr.Null(column.TText, b.pos(e)), nil
+	}
+	name := *args[0].Text
+	if v, ok := b.env.Setting(name); ok {
+		return expr.Const(column.TText, v, b.pos(e)), nil
+	}
+	if len(args) == 2 && args[1].Text != nil && strings.HasPrefix(strings.ToLower(*args[1].Text), "t") {
+		return expr.Null(column.TText, b.pos(e)), nil
+	}
+	return nil, b.errorf(e, pgerr.UndefinedObject, "unrecognized configuration parameter \"%s\"", name)
 }
 
 func (b *binder) arguments(p place, e *ast.FuncCall) ([]*expr.Node, error) {
