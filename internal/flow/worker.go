@@ -333,10 +333,15 @@ type output instance
 
 // Push hands a batch to the nodes behind.
 func (o *output) Push(b *column.Batch) error {
+	in := (*instance)(o)
+	if once := in.w.isl.once; once != nil {
+		if err := once.check(); err != nil { // a join may make many batches of one, or none for long: here is where it passes by
+			return err
+		}
+	}
 	if b.Len == 0 {
 		return nil
 	}
-	in := (*instance)(o)
 	in.counts.Out += int64(b.Len)
 	for _, e := range in.n.outs {
 		if e.to.job != in.n.job {
