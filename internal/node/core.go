@@ -130,7 +130,7 @@ func (c *Core) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Applier, err = state.NewApplier(state.ApplierOptions{DB: c.DB}); err != nil {
+	if c.Applier, err = state.NewApplier(state.ApplierOptions{DB: c.DB, Budget: c.Budget.Child("applier", 0)}); err != nil {
 		return err
 	}
 	bo := o.Broker
@@ -169,7 +169,7 @@ func (c *Core) open(ctx context.Context) error {
 	}
 	c.Broker.ReadersReady()
 	if o.Metrics != nil {
-		if err := errors.Join(o.Metrics.Register(c.Jobs), jm.register(o.Metrics, c)); err != nil {
+		if err := errors.Join(o.Metrics.Register(c.Jobs), o.Metrics.Register(c.Budget.Collector()), jm.register(o.Metrics, c)); err != nil {
 			return err
 		}
 	}
