@@ -73,7 +73,7 @@ func Open(o Options) (*DB, error) {
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref() // the database holds its own reference
 	po := &pebble.Options{
-		FS:                          o.FS,
+		FS:                          orderedMarkers{o.FS},
 		Cache:                       cache,
 		Comparer:                    comparer,
 		DisableWAL:                  true,
