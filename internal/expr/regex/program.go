@@ -57,7 +57,8 @@ type Regexp struct {
 	loops   int32
 	prefix  []byte     // what every match starts with
 	first   *[256]bool // the bytes that a match can start with; nil: any, or none
-	atStart bool       // matches start at the start of the text only
+	must    required
+	atStart bool // matches start at the start of the text only
 	m       machine
 }
 
@@ -81,6 +82,7 @@ func Compile(pattern string, flags Flags) (*Regexp, error) {
 		return nil, errTooBig
 	}
 	c.finish()
+	c.r.must = requiredOf(n)
 	return c.r, nil
 }
 
@@ -359,6 +361,8 @@ func (r *Regexp) candidate(text []byte, pos int) int {
 			return -1
 		}
 		return pos + i
+	case r.must.str != nil:
+		return r.must.from(text, pos)
 	case r.first != nil:
 		for ; pos < len(text); pos++ {
 			if r.first[text[pos]] && utf8.RuneStart(text[pos]) {
