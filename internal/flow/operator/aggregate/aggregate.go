@@ -169,7 +169,7 @@ func New(env *operator.Env, p *plan.Aggregate, in, out []column.Type, appendOnly
 }
 
 // rowCount is count(*): what every group counts anyway.
-type rowCount struct{ counter }
+type rowCount struct{}
 
 func (rowCount) width() int                                             { return 0 }
 func (rowCount) update([][]byte, int, *column.Vector, []int32, []int64) {}
