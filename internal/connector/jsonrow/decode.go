@@ -27,7 +27,23 @@ type Decoder struct {
 	byName  map[string]int
 	tokens  []token
 	scratch []byte
+	// shape has the members of the last object in their order: the next one mostly has the same, and comparing a name with the one that was
+	// there is cheaper than looking it up.
+	shape  []member
+	misses int // since the shape was learnt
 }
+
+// member is a member's name and the column that it belongs to, -1 if none.
+type member struct {
+	name   string
+	column int
+}
+
+const (
+	maxShape     = 256
+	maxShapeName = 128
+	maxMisses    = 4096 // after so many names that were not where the shape has them it is learnt anew
+)
 
 // NewDecoder makes a decoder of members with the names into vectors of the types.
 func NewDecoder(names []string, types []column.Type) *Decoder {
@@ -65,7 +81,7 @@ func (d *Decoder) scan(data []byte) error {
 	if s.at >= len(data) || data[s.at] != '{' {
 		return s.unexpected("an object")
 	}
-	expected := 0
+	at := 0
 	err := s.members(1, func(name, value token) error {
 		n := data[name.from:name.to]
 		if name.kind == escapedText {
@@ -75,15 +91,15 @@ func (d *Decoder) scan(data []byte) error {
 			d.scratch = appendUnescaped(d.scratch[:0], n)
 			n = d.scratch
 		}
-		// Members mostly come in the order of the columns.
-		if expected < len(d.names) && d.names[expected] == string(n) {
-			d.tokens[expected] = value
-			expected++
-			return nil
+		column := -1
+		if at < len(d.shape) && d.shape[at].name == string(n) {
+			column = d.shape[at].column
+		} else {
+			column = d.lookup(n, at)
 		}
-		if i, ok := d.byName[string(n)]; ok {
-			d.tokens[i] = value
-			expected = i + 1
+		at++
+		if column >= 0 {
+			d.tokens[column] = value
 		}
 		return nil
 	})
@@ -95,6 +111,23 @@ func (d *Decoder) scan(data []byte) error {
 		return s.unexpected("the end of the record")
 	}
 	return nil
+}
+
+// lookup finds the column of the member at a place, -1 if there is none, and remembers it for the next object.
+func (d *Decoder) lookup(name []byte, at int) int {
+	column, ok := d.byName[string(name)]
+	if !ok {
+		column = -1
+	}
+	switch {
+	case at == len(d.shape) && at < maxShape && len(name) <= maxShapeName:
+		d.shape = append(d.shape, member{string(name), column})
+	case at < len(d.shape):
+		if d.misses++; d.misses > maxMisses {
+			d.shape, d.misses = d.shape[:0], 0
+		}
+	}
+	return column
 }
 
 // append appends one value.

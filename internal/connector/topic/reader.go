@@ -21,15 +21,15 @@ type reader struct {
 	decoder   *jsonrow.Decoder
 	members   []*column.Vector // the columns that the decoder fills
 
+	buffer  []byte // memory of chunk
 	chunk   []byte // batches not yet walked
 	batches record.Reader
-	open    bool  // batches stands in a batch
-	next    int64 // offset of the next record that the position in chunk and batch will give
-	values  []span
-	data    []byte // copies of the rows' values, for dead letters
+	open    bool     // batches stands in a batch
+	next    int64    // offset of the next record that the position in chunk and batch will give
+	values  [][]byte // the rows' values, for dead letters
+	settled int      // of these, how many lie in data
+	data    []byte   // copies of values whose memory was needed again
 }
-
-type span struct{ from, to int }
 
 func newReader(s *Source, p *broker.Partition, columns []int) (*reader, error) {
 	r := &reader{source: s, partition: p, next: -1}
@@ -67,7 +67,8 @@ func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, er
 			r.members = append(r.members, out.Cols[i])
 		}
 	}
-	r.values, r.data = r.values[:0], r.data[:0]
+	clear(r.values)
+	r.values, r.settled, r.data = r.values[:0], 0, r.data[:0]
 	out.Raw = r.raw
 	if from != r.next {
 		r.seek(from)
@@ -93,7 +94,24 @@ func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, er
 	return at, nil
 }
 
-func (r *reader) raw(row int) []byte { return r.data[r.values[row].from:r.values[row].to] }
+func (r *reader) raw(row int) []byte { return r.values[row] }
+
+// settle copies the values of the rows so far, before the memory that they lie in is used again.
+func (r *reader) settle() {
+	n := 0
+	for _, v := range r.values[r.settled:] {
+		n += len(v)
+	}
+	if cap(r.data)-len(r.data) < n {
+		r.data = make([]byte, 0, max(n, 2*cap(r.data))) // what was copied before stays where it is
+	}
+	for i := r.settled; i < len(r.values); i++ {
+		from := len(r.data)
+		r.data = append(r.data, r.values[i]...)
+		r.values[i] = r.data[from:len(r.data):len(r.data)]
+	}
+	r.settled = len(r.values)
+}
 
 func (r *reader) seek(to int64) {
 	r.chunk, r.open, r.next = r.chunk[:0], false, to
@@ -122,6 +140,9 @@ func (r *reader) record(at, end int64) (*record.Record, error) {
 		batch, err := r.batch(at, end)
 		if err != nil || batch == nil {
 			return nil, err
+		}
+		if r.settled < len(r.values) && r.batches.Header().Codec() != record.None {
+			r.settle() // they lie in the reader's own memory, which the next batch overwrites
 		}
 		if err := r.batches.Reset(batch); err != nil {
 			return nil, fmt.Errorf("%s at offset %d: %w", r.partition, at, err)
@@ -176,11 +197,12 @@ func (r *reader) fetch(at int64) error {
 		return err
 	}
 	defer c.Release()
-	buf := r.chunk[:0]
-	if cap(buf) > 4*fetchBytes {
-		buf = nil
+	r.settle()
+	if cap(r.buffer) > 4*fetchBytes {
+		r.buffer = nil
 	}
-	r.chunk, err = c.AppendTo(buf)
+	r.buffer, err = c.AppendTo(r.buffer[:0])
+	r.chunk = r.buffer
 	return err
 }
 
@@ -214,9 +236,7 @@ func (r *reader) row(rec *record.Record, out *connector.Rows) {
 	out.Len++
 	out.Offsets = append(out.Offsets, rec.Offset)
 	out.Appended = append(out.Appended, rec.Timestamp*microsMilli)
-	from := len(r.data)
-	r.data = append(r.data, rec.Value...)
-	r.values = append(r.values, span{from, len(r.data)})
+	r.values = append(r.values, rec.Value)
 }
 
 // decode appends the columns that come from the value; it leaves them as they were when it returns a reason.
