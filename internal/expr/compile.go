@@ -56,6 +56,7 @@ type run struct {
 	fan     bool
 	fanRows []int32
 	rows    pool
+	serial  uint64 // counts evaluations
 }
 
 var background = &Context{}
@@ -65,6 +66,7 @@ func (r *run) start(ctx *Context, in *column.Batch) {
 		ctx = background
 	}
 	r.ctx, r.in, r.n, r.err, r.fan = ctx, in, in.Len, nil, false
+	r.serial++
 }
 
 func (r *run) fail(row int32, err *pgerr.Error) {
@@ -104,6 +106,7 @@ func (p *pool) put(s []int32) { p.free = append(p.free, s) }
 
 type compiler struct {
 	inputs []column.Type
+	memos  map[string]*memo // of calls that occur more than once
 }
 
 func (c *compiler) all(nodes []*Node) ([]unit, error) {
@@ -245,6 +248,11 @@ func (c *compiler) call(n *Node, args []unit) (unit, error) {
 		if v := e.eval(&r, nil); r.err == nil {
 			v = v.Clone()
 			return unit{evaluator: constEval{v}, typ: n.Type, konst: true, value: v}, nil
+		}
+	}
+	if !e.konst && len(c.memos) > 0 {
+		if m := c.memos[string(appendShape(nil, n))]; m != nil {
+			return unit{evaluator: sharedEval{e, m}, typ: n.Type}, nil
 		}
 	}
 	return unit{evaluator: e, typ: n.Type, konst: e.konst}, nil

@@ -19,7 +19,7 @@ func (p *Program) Type() column.Type { return p.typ }
 // Compile makes a program of an expression over a batch with columns of the given types. It fails when the expression
 // names an overload that this binary does not have.
 func Compile(n *Node, inputs []column.Type) (*Program, error) {
-	c := compiler{inputs: inputs}
+	c := compiler{inputs: inputs, memos: repeated(n)}
 	u, err := c.compile(n)
 	if err != nil {
 		return nil, err
