@@ -2,6 +2,8 @@ package expr
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"unicode"
 	"unicode/utf8"
 
@@ -70,7 +72,22 @@ func textOf(name string, f func(dst, s []byte) []byte) Overload {
 	})}
 }
 
-func charCount(s []byte) int { return utf8.RuneCount(s) }
+// charCount is how many characters valid UTF-8 has: its bytes but those that go on a character (10xxxxxx), counted eight at a time.
+func charCount(s []byte) int {
+	n := len(s)
+	for len(s) >= 8 {
+		w := binary.LittleEndian.Uint64(s)
+		n -= bits.OnesCount64(w & ^(w << 1) & 0x8080808080808080)
+		s = s[8:]
+	}
+	for _, c := range s {
+		if c&0xc0 == 0x80 {
+			n--
+		}
+	}
+	return n
+}
+
 func byteCount(s []byte) int { return len(s) }
 func bitCount(s []byte) int  { return len(s) * 8 }
 
