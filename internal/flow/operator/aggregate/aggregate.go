@@ -153,10 +153,7 @@ func New(env *operator.Env, p *plan.Aggregate, in, out []column.Type, appendOnly
 	spec.Windowed = windowed
 	a.groups = env.Tables.Point(spec)
 	a.empty = make([]byte, a.fixed+4*a.tails)
-	for range column.MaxRows {
-		a.all = append(a.all, int32(len(a.all)))
-	}
-	a.out.Reset(out)
+	a.all = everyRow
 	if p.Hop != nil {
 		if p.WindowStart < 0 || p.WindowEnd < 0 {
 			return nil, fmt.Errorf("panes need the window's bounds among the groups")
@@ -167,6 +164,15 @@ func New(env *operator.Env, p *plan.Aggregate, in, out []column.Type, appendOnly
 	}
 	return a, nil
 }
+
+// everyRow are the rows of a batch of the usual size. All aggregates share it, so that one without input costs little; nobody writes to it.
+var everyRow = func() []int32 {
+	rows := make([]int32, column.MaxRows)
+	for i := range rows {
+		rows[i] = int32(i)
+	}
+	return rows[:column.MaxRows:column.MaxRows]
+}()
 
 // rowCount is count(*): what every group counts anyway.
 type rowCount struct{}

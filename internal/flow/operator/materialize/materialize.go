@@ -34,7 +34,6 @@ func newStore(env *operator.Env, key []int, types []column.Type) store {
 	spec := env.Spec(0, "rows")
 	spec.Rows = true
 	s.table = env.Tables.Point(spec)
-	s.out.Reset(types)
 	return s
 }
 
