@@ -2,7 +2,9 @@ package expr
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/leat-io/leat/internal/column"
@@ -173,6 +175,9 @@ func field(s, sep []byte, n int) []byte {
 		}
 		return nil
 	}
+	if n > 0 && len(sep) == 1 {
+		return byteField(s, sep[0], n)
+	}
 	if n > 0 {
 		for ; n > 1; n-- {
 			i := indexSep(s, sep)
@@ -199,6 +204,41 @@ func field(s, sep []byte, n int) []byte {
 		return nil
 	}
 	return field(s, sep, n)
+}
+
+// byteField is field n, from 1, of a text with one-byte separators: they are counted eight bytes at a time.
+func byteField(s []byte, sep byte, n int) []byte {
+	const (
+		lows  = 0x7f7f7f7f7f7f7f7f
+		highs = 0x8080808080808080
+	)
+	every := uint64(sep) * 0x0101010101010101
+	start, at := 0, 0 // start: of field n, once n is 1
+	for ; at+8 <= len(s); at += 8 {
+		w := binary.LittleEndian.Uint64(s[at:]) ^ every
+		found := ^((w&lows + lows) | w) & highs // the high bit of each byte that is a separator
+		for ; found != 0; found &= found - 1 {
+			i := at + bits.TrailingZeros64(found)/8
+			if n == 1 {
+				return s[start:i]
+			}
+			n--
+			start = i + 1
+		}
+	}
+	for ; at < len(s); at++ {
+		if s[at] == sep {
+			if n == 1 {
+				return s[start:at]
+			}
+			n--
+			start = at + 1
+		}
+	}
+	if n == 1 {
+		return s[start:]
+	}
+	return nil
 }
 
 func indexSep(s, sep []byte) int {
