@@ -116,6 +116,21 @@ func (d Decimal) Reduce() Decimal {
 			return Decimal{}
 		}
 		s := d.scale
+		if u.hi == 0 {
+			lo := u.lo
+			for s > 0 {
+				q := lo / 10
+				if q*10 != lo {
+					break
+				}
+				lo = q
+				s--
+			}
+			if s == d.scale {
+				return d
+			}
+			return from128(u128{lo: lo}, neg, int(s))
+		}
 		for s > 0 {
 			q, r := u.div64(10)
 			if r != 0 {
