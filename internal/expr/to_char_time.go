@@ -44,6 +44,8 @@ func makeToChar(s *Site) (Kernel, error) {
 	return func(c *Call) {
 		f, w := c.Texts(1), c.Text()
 		zone := c.zoneOf(kind)
+		daily := kind == column.Timestamp && c.Const[1] && len(f.At(0)) > 0 && ts.of(f.At(0)).daily()
+		day, from, to := int32(0), -1, 0 // the text of a day that was just made, in w.Buf
 		for _, row := range c.Rows() {
 			format := f.At(row)
 			var ct clockTime
@@ -67,6 +69,13 @@ func makeToChar(s *Site) (Kernel, error) {
 				}
 				var tod int64
 				ct.days, tod = pgtype.SplitMicros(us)
+				if from >= 0 && ct.days == day { // rows mostly come day by day
+					at := len(w.Buf)
+					w.Buf = append(w.Buf, w.Buf[from:to]...)
+					from, to = at, len(w.Buf)
+					w.End(row)
+					continue
+				}
 				ct.year, ct.month, ct.day = pgtype.Civil(ct.days)
 				ct.yday = int(ct.days-pgtype.Days(ct.year, 1, 1)) + 1
 				ct.hour, ct.min, ct.sec, ct.us = tod/3_600_000_000, tod/60_000_000%60, tod/1_000_000%60, tod%1_000_000
@@ -75,6 +84,7 @@ func makeToChar(s *Site) (Kernel, error) {
 				c.Null(row)
 				continue
 			}
+			at := len(w.Buf)
 			buf, err := ct.append(w.Buf, ts.of(format))
 			w.Buf = buf
 			if err != nil {
@@ -82,9 +92,28 @@ func makeToChar(s *Site) (Kernel, error) {
 				c.Fail(row, err)
 				continue
 			}
+			if daily {
+				day, from, to = ct.days, at, len(buf)
+			}
 			w.End(row)
 		}
 	}, nil
+}
+
+// dailyFields are those that are the same all day.
+var dailyFields = map[string]bool{
+	"YYYY": true, "YYY": true, "YY": true, "Y": true, "Y,YYY": true, "IYYY": true, "IYY": true, "IY": true, "I": true, "CC": true, "Q": true, "MM": true,
+	"MON": true, "MONTH": true, "RM": true, "WW": true, "W": true, "IW": true, "DDD": true, "IDDD": true, "DD": true, "D": true, "ID": true, "DY": true, "DAY": true, "J": true,
+}
+
+// daily says that the text is the same for all times of a day.
+func (t template) daily() bool {
+	for i := range t {
+		if t[i].field != "" && !dailyFields[t[i].name] {
+			return false
+		}
+	}
+	return true
 }
 
 // appendPadded appends a number with zeros up to a width, of which a minus takes one more.
