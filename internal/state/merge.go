@@ -28,7 +28,8 @@ type merge struct {
 
 // mergedRow is the last change of one row.
 type mergedRow struct {
-	head    uint64 // table, and the first four bytes of the prefix: most comparisons end here
+	head    uint64 // table, and the first four bytes of the prefix
+	next    uint64 // the eight bytes of the prefix after those, zeros behind its end: most comparisons end here
 	payload uint32
 	off     uint32 // of the operation in its payload
 	seq     uint32 // of the operation in all payloads
@@ -55,7 +56,7 @@ func (m *merge) reset(b *budget.Budget) {
 
 // account keeps the budget in step with the lists.
 func (m *merge) account(b *budget.Budget) {
-	if now := int64(cap(m.rows)*24 + cap(m.slots)*8); now > m.taken {
+	if now := int64(cap(m.rows)*32 + cap(m.slots)*8); now > m.taken {
 		b.Force(now - m.taken)
 		m.taken = now
 	}
@@ -152,7 +153,7 @@ func (m *merge) put(c *Change, hash uint64, r mergedRow) {
 	for i := int(hash >> 32 >> m.shift()); ; i++ {
 		s := m.slots[i&mask]
 		if s == 0 {
-			r.head = uint64(c.Table)<<32 | head4(c.Prefix)
+			r.head, r.next = uint64(c.Table)<<32|head4(c.Prefix), next8(c.Prefix)
 			m.rows = append(m.rows, r)
 			m.slots[i&mask] = hash&^0xffffffff | uint64(len(m.rows))
 			break
@@ -163,7 +164,7 @@ func (m *merge) put(c *Change, hash uint64, r mergedRow) {
 		row := &m.rows[uint32(s)-1]
 		m.decode(row, &have)
 		if row.head>>32 == uint64(c.Table) && bytes.Equal(have.Prefix, c.Prefix) && bytes.Equal(have.Suffix, c.Suffix) {
-			r.head = row.head
+			r.head, r.next = row.head, row.next
 			*row = r
 			return
 		}
@@ -201,6 +202,17 @@ func head4(b []byte) uint64 {
 	return uint64(binary.BigEndian.Uint32(h[:]))
 }
 
+func next8(b []byte) uint64 {
+	if len(b) >= 12 {
+		return binary.BigEndian.Uint64(b[4:])
+	}
+	var h [8]byte
+	if len(b) > 4 {
+		copy(h[:], b[4:])
+	}
+	return binary.BigEndian.Uint64(h[:])
+}
+
 // decode reads the row's change again.
 func (m *merge) decode(r *mergedRow, c *Change) {
 	d := Decoder{payload: m.payloads[r.payload], off: int(r.off), table: uint32(r.head >> 32), any: true}
@@ -210,6 +222,12 @@ func (m *merge) decode(r *mergedRow, c *Change) {
 func (m *merge) compare(a, b mergedRow) int {
 	if a.head != b.head {
 		if a.head < b.head {
+			return -1
+		}
+		return 1
+	}
+	if a.next != b.next {
+		if a.next < b.next {
 			return -1
 		}
 		return 1
