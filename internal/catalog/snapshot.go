@@ -40,14 +40,22 @@ func Empty() *Snapshot {
 func (s *Snapshot) IDs() IDs { return s.ids }
 
 // Relation returns a relation by its id, nil if there is none.
-func (s *Snapshot) Relation(id uint64) *Relation { return s.byID[id] }
+func (s *Snapshot) Relation(id uint64) *Relation {
+	if r := s.byID[id]; r != nil || id >= FirstRelation {
+		return r
+	}
+	return systemView(func(r *Relation) bool { return r.ID == id })
+}
 
 // Lookup returns a relation by name; an empty schema means the search path, which is public. nil if there is none.
 func (s *Snapshot) Lookup(schema, relation string) *Relation {
 	if schema == "" {
 		schema = PublicSchema
 	}
-	return s.byName[name{schema, relation}]
+	if r := s.byName[name{schema, relation}]; r != nil {
+		return r
+	}
+	return systemView(func(r *Relation) bool { return r.Schema == schema && r.Name == relation })
 }
 
 // HasSchema tells whether relations can be created in a schema of that name.

@@ -2,11 +2,9 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/leat-io/leat/internal/catalog"
 	"github.com/leat-io/leat/internal/column"
@@ -239,7 +237,7 @@ func showColumns(st *ast.Show) []string {
 	case ast.ShowAll:
 		return []string{"name", "setting", "description"}
 	case ast.ShowJobs:
-		return []string{"id", "name", "kind", "island", "state", "watermark", "rows_in", "rows_late", "rows_failed", "records_dead"}
+		return []string{"id", "name", "kind", "island", "state", "watermark", "rows_in", "rows_late", "rows_failed", "rows_unmatched", "records_dead"}
 	case ast.ShowColumns:
 		return []string{"name", "type", "not_null", "key"}
 	case ast.ShowCreate:
@@ -287,7 +285,16 @@ func (s *Session) show(_ context.Context, st *ast.Show) error {
 	case ast.ShowDatabases:
 		rows = [][]string{{"leat"}}
 	case ast.ShowJobs:
-		rows = s.jobs()
+		b := s.jobs()
+		for i := range b.Len {
+			row := make([]string, len(b.Cols))
+			for c, v := range b.Cols {
+				if !v.IsNull(i) {
+					row[c] = string(pgtype.AppendText(nil, v, i, s.settings.zone))
+				}
+			}
+			rows = append(rows, row)
+		}
 	case ast.ShowTopics:
 		for _, t := range s.e.o.Broker.Topics() {
 			rows = append(rows, []string{t.Name, strconv.Itoa(len(t.Partitions()))})
@@ -322,9 +329,10 @@ func (s *Session) show(_ context.Context, st *ast.Show) error {
 	return s.table(names, rows)
 }
 
-// jobs lists what runs, with what it has counted.
-func (s *Session) jobs() [][]string {
-	var rows [][]string
+// jobs lists what runs, with what it has counted, as rows of the system view.
+func (s *Session) jobs() *column.Batch {
+	r := s.e.o.Jobs.Catalog().Lookup("", catalog.JobsView)
+	b := column.NewBatch(relationTypes(r), 16)
 	for _, j := range s.e.o.Jobs.Status() {
 		state := "running"
 		switch {
@@ -333,21 +341,38 @@ func (s *Session) jobs() [][]string {
 		case !j.Live:
 			state = "backfilling"
 		}
-		mark := ""
-		switch j.Watermark {
-		case flow.NoTime:
-		case flow.EndOfTime:
-			mark = "infinity"
-		default:
-			mark = time.UnixMicro(j.Watermark).In(s.settings.zone).Format("2006-01-02 15:04:05.999999-07")
+		c := b.Cols
+		c[0].AppendInt64(int64(j.Relation.ID))
+		c[1].AppendString(j.Relation.QualifiedName())
+		c[2].AppendString(string(j.Relation.Kind))
+		c[3].AppendInt64(int64(j.Island))
+		c[4].AppendString(state)
+		if j.Watermark == flow.NoTime {
+			c[5].AppendNull()
+		} else {
+			c[5].AppendInt64(j.Watermark) // the end of time is infinity
 		}
-		n := func(v int64) string { return strconv.FormatInt(v, 10) }
-		rows = append(rows, []string{
-			fmt.Sprint(j.Relation.ID), j.Relation.QualifiedName(), string(j.Relation.Kind), fmt.Sprint(j.Island), state, mark,
-			n(j.Counts.In), n(j.Counts.Late), n(j.Counts.Failed), n(j.Counts.Dead),
-		})
+		c[6].AppendInt64(j.Counts.In)
+		c[7].AppendInt64(j.Counts.Late)
+		c[8].AppendInt64(j.Counts.Failed)
+		c[9].AppendInt64(j.Counts.Unmatched)
+		c[10].AppendInt64(j.Counts.Dead)
+		b.EndRow(1)
 	}
-	return rows
+	return b
+}
+
+// emitJobs gives the system view's columns to a scan.
+func (s *Session) emitJobs(scan *plan.Node, emit func(*column.Batch) error) error {
+	all := s.jobs()
+	if all.Len == 0 {
+		return nil
+	}
+	view := &column.Batch{Len: all.Len}
+	for _, c := range scan.Scan.Columns {
+		view.Cols = append(view.Cols, all.Cols[c])
+	}
+	return emit(view)
 }
 
 func mods(list []int32) []int {

@@ -43,6 +43,11 @@ func (b *binder) created(r *catalog.Relation, tag string) (*Create, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, id := range h.Reads {
+		if on := b.env.Catalog.Relation(id); on != nil && on.Kind == catalog.SystemView {
+			return nil, pgerr.Newf(pgerr.FeatureNotSupported, "a stored query cannot read the system view \"%s\"", on.Name)
+		}
+	}
 	r.DependsOn = h.Reads
 	return &Create{Head: h, Relation: r, IDs: b.ids}, nil
 }

@@ -1,0 +1,37 @@
+package catalog
+
+import "github.com/leat-io/leat/internal/column"
+
+// SystemView is a relation that every node has and nobody can create: its rows are what the node says of itself when it is read. Only ad hoc
+// queries read one.
+const SystemView Kind = "system view"
+
+// JobsView is what runs, with what it has counted.
+const JobsView = "leat_jobs"
+
+// systemViews are the built-in relations. Their ids are below FirstRelation.
+var systemViews = []*Relation{{
+	ID: 1, Schema: PublicSchema, Name: JobsView, Kind: SystemView, PrimaryKey: []int{0},
+	Columns: []Column{
+		{Name: "id", Type: column.TInt64, NotNull: true},
+		{Name: "name", Type: column.TText, NotNull: true},
+		{Name: "kind", Type: column.TText, NotNull: true},
+		{Name: "island", Type: column.TInt64, NotNull: true},
+		{Name: "state", Type: column.TText, NotNull: true},
+		{Name: "watermark", Type: column.TTimestamptz},
+		{Name: "rows_in", Type: column.TInt64, NotNull: true},
+		{Name: "rows_late", Type: column.TInt64, NotNull: true},
+		{Name: "rows_failed", Type: column.TInt64, NotNull: true},
+		{Name: "rows_unmatched", Type: column.TInt64, NotNull: true},
+		{Name: "records_dead", Type: column.TInt64, NotNull: true},
+	},
+}}
+
+func systemView(match func(*Relation) bool) *Relation {
+	for _, r := range systemViews {
+		if match(r) {
+			return r
+		}
+	}
+	return nil
+}
