@@ -142,15 +142,20 @@ func (n *Node) PostgresAddr() string { return n.postgresAddr }
 func (n *Node) HTTPAddr() string     { return n.httpAddr }
 
 // shutdownTimeout is how long clients have to finish what they do when the node stops.
-const shutdownTimeout = 5 * time.Second
+const shutdownTimeout = 3 * time.Second
 
-// Stop closes the doors, lets what is running finish, and closes the data folder.
+// Stop closes the doors, lets what is running finish, and closes the data folder. Clients that have not finished within shutdownTimeout are cut
+// off, which is no error.
 func (n *Node) Stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
-	defer cancel()
-	errs := []error{n.http.Shutdown(ctx), n.postgres.Shutdown(ctx), n.kafka.Shutdown(ctx)}
-	errs = append(errs, n.Core.Close())
-	return errors.Join(errs...)
+	var errs []error
+	for _, shutdown := range []func(context.Context) error{n.http.Shutdown, n.postgres.Shutdown, n.kafka.Shutdown} {
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+		if err := shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			errs = append(errs, err)
+		}
+		cancel()
+	}
+	return errors.Join(append(errs, n.Core.Close())...)
 }
 
 // listen opens a door's address. An IPv4 loopback address is opened for IPv6 too if that can be had: clients resolve localhost to either.
