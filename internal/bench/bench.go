@@ -154,9 +154,6 @@ func (u usage) since() (wall, cpu float64) {
 // peakRSS is the most memory that the process has had resident, in bytes; 0 where the system does not say.
 func peakRSS() int64 { return statusBytes("VmHWM:") }
 
-// rss is how much memory of the process is resident now, in bytes.
-func rss() int64 { return statusBytes("VmRSS:") }
-
 func statusBytes(name string) int64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leat-io/leat/internal/broker"
 	"github.com/leat-io/leat/internal/catalog"
 	"github.com/leat-io/leat/internal/flow"
 	"github.com/leat-io/leat/internal/journal"
@@ -61,67 +60,33 @@ func (m *Manager) create(ctx context.Context, build func(*catalog.Snapshot) (*ca
 	if err != nil {
 		return nil, err
 	}
-	if err := m.makeTopics(r); err != nil {
+	if err := m.checkTopics(r); err != nil {
 		return nil, err
 	}
+	// The catalog comes first: what a crash leaves without its topics gets them at the next start, while a topic without its table
+	// would be in the way of that table for ever.
 	if err := m.commitCatalog(ctx, changes, nil); err != nil {
 		return nil, err
 	}
+	err = m.makeTopics(r)
 	m.snapshot.Store(next)
-	if r.Plan == nil {
-		return nil, nil
+	var j *job
+	if err == nil && r.Plan != nil {
+		j, err = m.launch(ctx, r)
 	}
-	j, err := m.launch(ctx, r)
 	if err != nil {
+		ctx := context.WithoutCancel(ctx)
 		undo, dropped, changes, e := next.Drop([]uint64{r.ID}, false)
 		if e == nil {
-			e = m.commitCatalog(context.WithoutCancel(ctx), changes, dropped)
+			e = m.commitCatalog(ctx, changes, dropped)
 		}
 		if e == nil {
 			m.snapshot.Store(undo)
+			m.deleteTopics(ctx, dropped)
 		}
 		return nil, errors.Join(err, e)
 	}
 	return j, nil
-}
-
-// makeTopics makes the topics that the relation writes to, and the dead letters of a source.
-func (m *Manager) makeTopics(r *catalog.Relation) error {
-	switch r.Kind {
-	case catalog.Table:
-		configs := map[string]string{"retention.ms": "-1"}
-		if !r.HasRowID() {
-			configs["cleanup.policy"] = "compact"
-		}
-		if _, ok := m.o.Broker.Topic(r.Topic); ok {
-			return pgerr.Newf("42P07", "topic \"%s\" already exists, and a table needs one of its own", r.Topic).
-				WithHint("Choose another name, or read the topic with CREATE SOURCE.")
-		}
-		_, err := m.ensureTopic(r.Topic, max(r.Partitions, 1), configs)
-		return err
-	case catalog.Sink:
-		if r.Topic == "" {
-			break // it writes nothing
-		}
-		if _, err := m.ensureTopic(r.Topic, m.o.Broker.DefaultPartitions(), nil); err != nil {
-			return err
-		}
-	case catalog.Source:
-		if r.Connector == "kafka" {
-			_, err := m.ensureTopic(r.Name+".errors", 1, nil)
-			return err
-		}
-	}
-	if r.Plan != nil {
-		for _, n := range r.Plan.Nodes {
-			if topic := lateTopic(n); topic != "" {
-				if _, err := m.ensureTopic(topic, 1, nil); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
 }
 
 // commitCatalog makes changes of the catalog durable, and deletes the rows, positions and topics of relations that are dropped with them.
@@ -133,6 +98,9 @@ func (m *Manager) commitCatalog(ctx context.Context, changes []catalog.Change, d
 	var rows state.Changes
 	for _, r := range dropped {
 		u.AddMeta(countsKey(r.ID), nil)
+		if t := m.ownTopic(r); t != nil {
+			u.AddMeta(doomedKey(t), []byte(t.Name))
+		}
 		if r.Plan == nil {
 			continue
 		}
@@ -315,13 +283,7 @@ func (m *Manager) Drop(ctx context.Context, ids []uint64, cascade bool) error {
 		return err
 	}
 	m.snapshot.Store(next)
-	for _, r := range dropped {
-		if r.Kind == catalog.Table {
-			if err := m.o.Broker.DeleteTopic(ctx, r.Topic); err != nil && !errors.Is(err, broker.ErrUnknownTopic) {
-				m.log.Warn("deleting the topic of a dropped table", "topic", r.Topic, "err", err)
-			}
-		}
-	}
+	m.deleteTopics(context.WithoutCancel(ctx), dropped)
 	return nil
 }
 

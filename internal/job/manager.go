@@ -133,6 +133,9 @@ func (m *Manager) Restore(ctx context.Context) error {
 	}
 	m.epoch.Store(saved.epoch)
 	m.sources.restore(saved)
+	if err := m.restoreTopics(ctx); err != nil {
+		return err
+	}
 	s := m.Catalog()
 	for _, ids := range components(s) {
 		x, err := m.newIsland()

@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/leat-io/leat/internal/clock"
 	"github.com/leat-io/leat/internal/job"
 	"github.com/leat-io/leat/internal/node"
 	"github.com/leat-io/leat/internal/vfs"
@@ -31,6 +32,7 @@ type Options struct {
 	Workers   int   // 0 is 1
 	BatchRows int   // 0 is the engine's own
 	Memory    int64 // of operator state, in bytes; 0 is the node's default
+	Clock     clock.Clock
 	Logger    *slog.Logger
 }
 
@@ -63,7 +65,7 @@ func (n *Node) start() {
 	c := node.Config{
 		Dir: "/data", Kafka: "127.0.0.1:0", Postgres: "127.0.0.1:0", HTTP: "127.0.0.1:0",
 		StateMemory: n.o.Memory, Workers: max(n.o.Workers, 1), AutoCreateTopics: true, DefaultPartitions: 1, Logger: n.o.Logger,
-		Core: node.CoreOptions{FS: n.fs, BatchRows: n.o.BatchRows, JournalSegmentBytes: 4 << 20, CacheBytes: 8 << 20, MemTableBytes: 4 << 20},
+		Core: node.CoreOptions{FS: n.fs, Clock: n.o.Clock, BatchRows: n.o.BatchRows, JournalSegmentBytes: 4 << 20, CacheBytes: 8 << 20, MemTableBytes: 4 << 20},
 	}
 	started, err := node.Start(ctx, c)
 	if err != nil {

@@ -71,7 +71,15 @@ func (h *run1) run() error {
 	if err := h.open(); err != nil {
 		return err
 	}
-	steps := 40 + h.rng.IntN(80)
+	// Most histories begin when all relations are there; in the others they come to be among everything else.
+	for h.rng.IntN(8) > 0 && h.world.defined < len(h.world.setup) {
+		h.produce()
+		h.define()
+		if err := h.drain(); err != nil {
+			return err
+		}
+	}
+	steps := 60 + h.rng.IntN(120)
 	for range steps {
 		if err := h.step(); err != nil {
 			return err
@@ -146,17 +154,17 @@ func (h *run1) step() error {
 		}
 	case n < 78:
 		h.start(keeper, func() error { return h.core.Checkpoint(h.ctx) })
-	case n < 84:
+	case n < 86:
 		h.transfer()
 	case n < 92:
 		h.define()
 	case n < 96:
 		return h.check()
-	case n < 98:
+	case n < 97:
 		n := 1 + h.rng.IntN(60)
 		say("the power will go before the %d-th operation", n)
 		h.fs.plan(n, h.rng.IntN(101), h.known)
-	case n < 99:
+	case n < 98:
 		h.fs.cut(h.rng.IntN(101), h.known)
 	default:
 		return h.drain()

@@ -56,7 +56,7 @@ func (h *run1) recovered(k known) error {
 	w.seen = k.seen
 	h.mu.Unlock()
 	for _, text := range w.setup[:k.defined] {
-		if name := strings.Fields(text)[2]; strings.HasPrefix(text, "CREATE MATERIALIZED") && !h.exists(strings.Fields(text)[3]) || !strings.HasPrefix(text, "CREATE MATERIALIZED") && !h.exists(name) {
+		if !h.exists(nameOf(text)) {
 			return fmt.Errorf("the relation was acknowledged and is gone: %s", text)
 		}
 	}

@@ -50,10 +50,18 @@ func (v variant) String() string {
 }
 
 var variants = []variant{
-	{batch: 1024, workers: 1}, {batch: 1024, workers: 2}, {batch: 1024, workers: 3},
-	{batch: 7, workers: 1}, {batch: 7, workers: 2}, {batch: 7, workers: 3},
-	{batch: 1, workers: 1}, {batch: 1, workers: 2}, {batch: 1, workers: 3},
-	{batch: 1024, workers: 1, kill: -1, after: 1}, {batch: 7, workers: 2, kill: -1, after: 3}, {batch: 1, workers: 3, kill: -1, after: 2},
+	{batch: 1024, workers: 1},
+	{batch: 1024, workers: 2},
+	{batch: 1024, workers: 3},
+	{batch: 7, workers: 1},
+	{batch: 7, workers: 2},
+	{batch: 7, workers: 3},
+	{batch: 1, workers: 1},
+	{batch: 1, workers: 2},
+	{batch: 1, workers: 3},
+	{batch: 1024, workers: 1, kill: -1, after: 1},
+	{batch: 7, workers: 2, kill: -1, after: 3},
+	{batch: 1, workers: 3, kill: -1, after: 2},
 	{batch: 7, workers: 1, kill: 3, after: 2},
 }
 

@@ -32,7 +32,8 @@ const maxPrepared = 10_000
 type conn struct {
 	s       *Server
 	net     net.Conn
-	backend *pgproto3.Backend
+	in      *receiver
+	backend *pgproto3.Backend // what is sent
 	pid     uint32
 	secret  uint32
 	session *session.Session
@@ -63,10 +64,15 @@ type portal struct {
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{s: s, net: nc, statements: map[string]*prepared{}, portals: map[string]*portal{}}
-	c.backend = pgproto3.NewBackend(nc, deadlineWriter{nc, s.o.WriteTimeout})
-	c.backend.SetMaxBodyLen(s.o.MaxMessage)
+	c.in = newReceiver(nc, s.o.MaxMessage)
+	c.backend = pgproto3.NewBackend(eof{}, deadlineWriter{nc, s.o.WriteTimeout})
 	return c
 }
+
+// eof is what the backend could read: nothing, the receiver does that.
+type eof struct{}
+
+func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 
 // deadlineWriter gives every write a time by which the client must have taken it.
 type deadlineWriter struct {
@@ -119,15 +125,18 @@ func (c *conn) run() error {
 			c.fatal(pgerr.New(pgerr.AdminShutdown, "terminating connection due to administrator command"))
 			return nil
 		}
-		msg, err := c.backend.Receive()
+		msg, err := c.in.next()
 		if err != nil {
 			if c.draining.Load() {
 				continue
 			}
+			var bad *malformed
+			if errors.As(err, &bad) {
+				c.fatal(pgerr.New(pgerr.ProtocolViolation, bad.what))
+			}
 			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 				return nil
 			}
-			c.fatal(pgerr.Newf(pgerr.ProtocolViolation, "invalid message: %v", err))
 			return err
 		}
 		done, err := c.handle(msg)
@@ -140,11 +149,11 @@ func (c *conn) run() error {
 // startup greets the client; ok is false if there is nothing more to do (a cancel request).
 func (c *conn) startup() (ok bool, err error) {
 	for range 4 { // SSL, GSS encryption, and then the real thing
-		msg, err := c.backend.ReceiveStartupMessage()
+		msg, err := c.in.startup()
 		if err != nil {
-			var gone net.Error
-			if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, &gone) {
-				c.fatal(pgerr.Newf(pgerr.ProtocolViolation, "this is not the start of PostgreSQL's protocol, version 3: %v", err))
+			var bad *malformed
+			if errors.As(err, &bad) {
+				c.fatal(pgerr.New(pgerr.ProtocolViolation, bad.what))
 			}
 			return false, err
 		}
@@ -202,8 +211,8 @@ func (c *conn) greet(m *pgproto3.StartupMessage) (bool, error) {
 			return false, nil
 		}
 	}
-	if len(unknown) > 0 {
-		c.backend.Send(&pgproto3.NegotiateProtocolVersion{NewestMinorProtocol: m.ProtocolVersion & 0xffff, UnrecognizedOptions: unknown})
+	if len(unknown) > 0 || m.ProtocolVersion > pgproto3.ProtocolVersion30 {
+		c.backend.Send(&pgproto3.NegotiateProtocolVersion{NewestMinorProtocol: 0, UnrecognizedOptions: unknown})
 	}
 	c.backend.Send(&pgproto3.AuthenticationOk{})
 	c.session.Reported(func(name, value string) { c.backend.Send(&pgproto3.ParameterStatus{Name: name, Value: value}) })
@@ -503,6 +512,9 @@ func (c *conn) describe(m *pgproto3.Describe) error {
 		c.backend.Send(&pgproto3.ParameterDescription{ParameterOIDs: oids})
 		c.describeRows(st, nil)
 		return nil
+	}
+	if m.ObjectType != 'P' {
+		return pgerr.Newf(pgerr.ProtocolViolation, "invalid DESCRIBE message subtype %d", m.ObjectType)
 	}
 	p := c.portals[m.Name]
 	if p == nil {

@@ -302,6 +302,11 @@ func (b *binder) planSink(r *catalog.Relation, s *ast.CreateSink, t *tree) (Boun
 	for _, c := range sink.Columns {
 		sink.Names = append(sink.Names, in.Columns[c].Name)
 	}
+	if slices.ContainsFunc(sink.Key, func(k int) bool { return !slices.Contains(sink.Columns, k) }) {
+		for _, k := range sink.Key {
+			sink.KeyNames = append(sink.KeyNames, in.Columns[k].Name)
+		}
+	}
 	p.sink(in, sink)
 	if r.Plan, err = p.plan(); err != nil {
 		return nil, err

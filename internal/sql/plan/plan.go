@@ -217,6 +217,8 @@ type Sink struct {
 	Columns  []int    `json:"columns"`
 	Names    []string `json:"names"`
 	Key      []int    `json:"key"` // input columns of the record key; empty: no key
+	// KeyNames are the names of the Key's columns when some of them are not among Columns: a hidden part of the stream key.
+	KeyNames []string `json:"keyNames,omitempty"`
 }
 
 // SortKey is one ORDER BY item.

@@ -74,7 +74,14 @@ func New(env *operator.Env, name string, p *plan.Sink, key []int, eventTime int,
 	case s.upsert && len(p.Key) == 0 && len(key) > 0:
 		return nil, fmt.Errorf("an upsert sink needs a key")
 	}
+	if len(p.KeyNames) > 0 && len(p.KeyNames) != len(p.Key) {
+		return nil, fmt.Errorf("%d key columns have %d names", len(p.Key), len(p.KeyNames))
+	}
+	s.keyed = p.KeyNames
 	for _, k := range p.Key {
+		if len(p.KeyNames) > 0 {
+			break
+		}
 		i := slices.Index(p.Columns, k)
 		if i < 0 {
 			return nil, fmt.Errorf("key column %d is not among the sink's columns", k)
