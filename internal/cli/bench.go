@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,6 +84,8 @@ func benchNexmark() *cobra.Command {
 			return bench.Dump(cmd.OutOrStdout(), o)
 		case *toTopics:
 			return bench.ToTopics(cmd.Context(), o, *brokers)
+		case !slices.Contains(bench.Queries(), o.Query):
+			return usage("--query %q is not known; there are %s", o.Query, strings.Join(bench.Queries(), ", "))
 		}
 		r, err := bench.Nexmark(cmd.Context(), o)
 		if err != nil {
