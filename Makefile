@@ -1,5 +1,5 @@
 # What a newcomer types: `make test` (everything CI runs), `make leat` (the binary), `make crash` (the long kill -9 run).
-.PHONY: leat test test-deps check unit race e2e crash simulate fuzz bench compat fmt
+.PHONY: leat test test-deps check unit race e2e crash simulate fuzz bench fmt
 
 leat:
 	CGO_ENABLED=0 go build -trimpath -o bin/leat ./cmd/leat
@@ -34,7 +34,7 @@ fuzz:
 	@scripts/fuzz
 
 bench:
-	@scripts/bench
+	@scripts/bench/all.sh
 
 fmt:
 	go tool -modfile=tools/go.mod gofumpt -w cmd internal test bench
