@@ -138,7 +138,10 @@ type Broker struct {
 	size    atomic.Int64
 	stop    chan struct{}
 	stopped sync.WaitGroup
-	metrics *metrics
+
+	interrupt   chan struct{} // closed by Interrupt
+	interrupted sync.Once
+	metrics     *metrics
 }
 
 // Open loads the topics from the metadata. Then, in this order: the journal's Recover, whose apply function hands KindMeta to the database and
@@ -154,7 +157,7 @@ func Open(o Options) (*Broker, error) {
 	b := &Broker{
 		o: o, journal: o.Journal, kv: o.KV, log: o.Logger, clock: o.Clock,
 		byName: map[string]*Topic{}, byID: map[TopicID]*Topic{},
-		stop: make(chan struct{}),
+		stop: make(chan struct{}), interrupt: make(chan struct{}),
 	}
 	logs, err := commitlog.NewManager(commitlog.ManagerOptions{
 		FS: o.FS, Dir: o.Dir, Clock: o.Clock, Logger: o.Logger, MaxFiles: o.MaxOpenFiles,

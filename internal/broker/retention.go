@@ -80,6 +80,43 @@ func (b *Broker) checkReserve() {
 	}
 }
 
+// roomPoll is how often an append that met a full disk is tried again.
+const roomPoll = 50 * time.Millisecond
+
+// awaitRoom appends a batch that the disk had no room for, as soon as it has. The reserve is there so that this does not happen, but a disk can be
+// filled by others, and faster than it is looked at. Until then nothing that is newer is acknowledged, and producing is refused. The batch is in
+// the journal, so that nothing is lost by waiting, nor by a stop: Interrupt ends it.
+func (b *Broker) awaitRoom(p *Partition, batch []byte, cause error) error {
+	b.low.Store(true)
+	b.log.Error("the disk is full: producing is refused until there is room", "partition", p.String(), "err", cause)
+	if err := b.o.FS.Remove(b.o.FS.PathJoin(b.o.Dir, ballastName)); err != nil && !vfs.NotExist(err) {
+		b.log.Warn("the ballast file cannot be removed", "err", err)
+	}
+	for {
+		timer := b.clock.NewTimer(roomPoll)
+		select {
+		case <-b.interrupt:
+			timer.Stop()
+			return cause
+		case <-timer.C():
+		}
+		err := p.append(batch)
+		if err == nil {
+			if b.o.Reserve.MinFree <= 0 { // nobody else looks
+				b.low.Store(false)
+			}
+			b.log.Info("the disk has room again")
+			return nil
+		}
+		if !vfs.NoSpace(err) {
+			return err
+		}
+	}
+}
+
+// Interrupt ends a wait for room on a full disk, now and later: the node is to stop.
+func (b *Broker) Interrupt() { b.interrupted.Do(func() { close(b.interrupt) }) }
+
 func (b *Broker) freeSpace() (int64, error) {
 	if b.o.Reserve.FreeSpace != nil {
 		return b.o.Reserve.FreeSpace(b.o.Dir)

@@ -267,6 +267,9 @@ func (c *Core) Checkpoint(ctx context.Context) error {
 // acknowledged is lost by it.
 func (c *Core) Close() error {
 	var errs []error
+	if c.Broker != nil {
+		c.Broker.Interrupt()
+	}
 	if c.stop != nil {
 		c.stop()
 		c.stopped.Wait()
@@ -298,8 +301,11 @@ func (c *Core) Close() error {
 // lockFolder refuses a second server on the folder.
 func lockFolder(f vfs.FS, dir string) (io.Closer, error) {
 	lock, err := vfs.LockDir(f, dir)
+	if errors.Is(err, vfs.ErrLocked) {
+		return nil, fmt.Errorf("the data folder %s is in use by another server: %w", dir, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("the data folder %s is in use by another server (or cannot be locked: %w)", dir, err)
+		return nil, err
 	}
 	return lock, nil
 }

@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
+	"syscall"
 
 	"github.com/cockroachdb/errors/oserror"
 	pebblevfs "github.com/cockroachdb/pebble/v2/vfs"
@@ -67,10 +69,23 @@ func LockDir(fs FS, dir string) (io.Closer, error) {
 		return nil, fmt.Errorf("create data folder %s: %w", dir, err)
 	}
 	c, err := fs.Lock(fs.PathJoin(dir, LockName))
+	if unusable(err) {
+		return nil, fmt.Errorf("the data folder %s cannot be used: %w", dir, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("data folder %s: %w by another process (stop it, or choose another folder): %w", dir, ErrLocked, err)
 	}
 	return c, nil
+}
+
+// unusable tells a folder that cannot be locked, or written to, from one that is locked.
+func unusable(err error) bool {
+	for _, e := range []error{fs.ErrNotExist, fs.ErrPermission, syscall.ENOTDIR, syscall.EISDIR, syscall.EROFS} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return isNoSpace(err)
 }
 
 // SyncDir makes the folder's entries (created, renamed, removed files) durable.
