@@ -47,8 +47,8 @@ func produceCommand() *cobra.Command {
 			record := &kgo.Record{Value: line}
 			if *separator != "" {
 				key, value, ok := bytes.Cut(line, []byte(*separator))
-				if !ok {
-					return fmt.Errorf("line %d has no key separator %q", lines, *separator)
+				if !ok { // those before it are produced, and only those
+					return errors.Join(fmt.Errorf("line %d has no key separator %q", lines, *separator), client.Flush(ctx))
 				}
 				record.Key, record.Value = key, value
 			}

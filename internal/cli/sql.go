@@ -24,8 +24,10 @@ func sqlCommand() *cobra.Command {
 	command := cmd.Flags().StringP("command", "c", "", "statements to run")
 	file := cmd.Flags().StringP("file", "f", "", "file of statements to run; - is standard input")
 	format := cmd.Flags().String("format", "table", "table, csv (without header) or json (an object a row)")
-	cmd.MarkFlagsMutuallyExclusive("command", "file")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *command != "" && *file != "" {
+			return usage("-c and -f exclude each other: each says what to run")
+		}
 		print, ok := printers[*format]
 		if !ok {
 			return usage("--format %q: table, csv and json are known", *format)
