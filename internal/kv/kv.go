@@ -47,6 +47,7 @@ type Options struct {
 // DB is the node's one database.
 type DB struct {
 	db    *pebble.DB
+	room  *patience
 	marks [journal.KindState + 1]atomic.Uint64
 
 	metaMu sync.Mutex // one ApplyMeta at a time
@@ -72,8 +73,9 @@ func Open(o Options) (*DB, error) {
 	}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref() // the database holds its own reference
+	room := newPatience(o.Logger)
 	po := &pebble.Options{
-		FS:                          orderedMarkers{o.FS},
+		FS:                          orderedMarkers{patientFS{o.FS, room}},
 		Cache:                       cache,
 		Comparer:                    comparer,
 		DisableWAL:                  true,
@@ -97,7 +99,8 @@ func Open(o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", o.Dir, err)
 	}
-	d := &DB{db: db}
+	room.waits.Store(true)
+	d := &DB{db: db, room: room}
 	if err := d.loadMarks(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -109,8 +112,22 @@ func (d *DB) Get(table uint32, prefix, suffix []byte) (value []byte, ok bool, er
 	return appendGet(nil, d.db, table, prefix, suffix)
 }
 
-// Flush makes everything committed so far durable.
-func (d *DB) Flush() error { return d.db.Flush() }
+// ErrNoRoom says that the disk is full and that waiting for room was interrupted. What is committed is not durable here; the journal has it.
+var ErrNoRoom = errors.New("the database was stopped while it waited for room on a full disk")
+
+// Flush makes everything committed so far durable. On a full disk it waits for room, until Interrupt.
+func (d *DB) Flush() error {
+	if err := d.db.Flush(); err != nil {
+		return err
+	}
+	if d.room.frozen.Load() {
+		return ErrNoRoom
+	}
+	return nil
+}
+
+// Interrupt ends waits for room on a full disk, now and later: the database is to be closed.
+func (d *DB) Interrupt() { d.room.interrupt() }
 
 // Metrics returns Pebble's.
 func (d *DB) Metrics() *pebble.Metrics { return d.db.Metrics() }

@@ -264,11 +264,14 @@ func (c *Core) Checkpoint(ctx context.Context) error {
 }
 
 // Close stops everything in order: the engine at the end of its epoch, then the log, then what they are kept in. Nothing that was
-// acknowledged is lost by it.
+// acknowledged is lost by it. Nor does it wait for room on a full disk: what has not found room is in the journal, and the next start brings it to its place.
 func (c *Core) Close() error {
 	var errs []error
 	if c.Broker != nil {
 		c.Broker.Interrupt()
+	}
+	if c.DB != nil {
+		c.DB.Interrupt()
 	}
 	if c.stop != nil {
 		c.stop()
@@ -294,6 +297,12 @@ func (c *Core) Close() error {
 	}
 	if c.lock != nil {
 		errs = append(errs, c.lock.Close())
+	}
+	for i, err := range errs {
+		if errors.Is(err, kv.ErrNoRoom) || vfs.NoSpace(err) {
+			c.log.Warn("stopped on a full disk: the next start brings what is in the journal to its place, and needs room for it", "err", err)
+			errs[i] = nil
+		}
 	}
 	return errors.Join(errs...)
 }

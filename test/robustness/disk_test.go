@@ -154,6 +154,50 @@ func TestDiskFills(t *testing.T) {
 	}
 }
 
+// TestStopOnAFullDisk stops a node, idle or with a record on its way, that has no room at all: it ends, and has everything when it is started with room.
+func TestStopOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, busy := range []bool{false, true} {
+		t.Run(fmt.Sprintf("busy=%v", busy), func(t *testing.T) {
+			t.Parallel()
+			disk := vfs.NewFaults(vfs.NewMem())
+			c := config("/data")
+			c.Core = node.CoreOptions{FS: disk, JournalSegmentBytes: 4 << 20}
+			n, err := node.Start(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run(t, n, `CREATE TABLE t (k int PRIMARY KEY); INSERT INTO t VALUES (1), (2)`)
+			client := kafka(t, n)
+			if err := produce(t, client, "a", "", "x"); err != nil {
+				t.Fatal(err)
+			}
+			disk.Fill(true)
+			if busy {
+				if err := produce(t, client, "a", "", "y"); err == nil {
+					t.Error("a record was acknowledged that there is no room for")
+				}
+			}
+			stopped := make(chan error, 1)
+			go func() { stopped <- n.Stop() }()
+			select {
+			case err := <-stopped:
+				t.Logf("stopped: %v", err)
+			case <-time.After(patience):
+				t.Fatal("the node does not stop")
+			}
+			disk.Fill(false)
+			again := start(t, c)
+			if got := run(t, again, `FLUSH; SELECT count(*) FROM t`); got != "2" {
+				t.Errorf("%s rows, want 2", got)
+			}
+			if err := produce(t, kafka(t, again), "a", "", "z"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestFailedSyncEndsAcknowledging checks that nothing is acknowledged after a sync of the journal has failed.
 func TestFailedSyncEndsAcknowledging(t *testing.T) {
 	t.Parallel()
