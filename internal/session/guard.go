@@ -40,7 +40,7 @@ func checkRecord(r *catalog.Relation, rec *record.Record) error {
 		keyNames, keyTypes = append(keyNames, r.Columns[k].Name), append(keyTypes, r.Columns[k].Type)
 	}
 	key := column.NewBatch(keyTypes, 1)
-	if err := jsonrow.NewDecoder(keyNames, keyTypes).Decode(rec.Key, key.Cols); err != nil {
+	if err := jsonrow.NewTableDecoder(keyNames, keyTypes).Decode(rec.Key, key.Cols); err != nil {
 		return fmt.Errorf("key: %w", err)
 	}
 	for i, v := range key.Cols {
@@ -56,7 +56,7 @@ func checkRecord(r *catalog.Relation, rec *record.Record) error {
 		names[i] = r.Columns[i].Name
 	}
 	row := column.NewBatch(types, 1)
-	if err := jsonrow.NewDecoder(names, types).Decode(rec.Value, row.Cols); err != nil {
+	if err := jsonrow.NewTableDecoder(names, types).Decode(rec.Value, row.Cols); err != nil {
 		return fmt.Errorf("value: %w", err)
 	}
 	row.Len = 1

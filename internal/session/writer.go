@@ -151,7 +151,7 @@ func (s *Session) open(ctx context.Context, t *tx, r *catalog.Relation, reads bo
 		for _, k := range r.PrimaryKey {
 			keyNames = append(keyNames, r.Columns[k].Name)
 		}
-		tab.values, tab.keys = jsonrow.NewEncoder(names), jsonrow.NewEncoder(keyNames)
+		tab.values, tab.keys = jsonrow.NewTableEncoder(names), jsonrow.NewTableEncoder(keyNames)
 		tab.decoded = column.NewBatch(tab.types, 1)
 		id, err := rowsTable(r)
 		if err != nil {

@@ -3,7 +3,9 @@
 //
 // Decoding follows PostgreSQL's json_populate_record: a scalar is given to its column's type as text, an object or array to a text or jsonb
 // column as JSON; a member that is missing is NULL, one that no column names is passed over, of several with one name the last counts.
-// What is encoded decodes to the same values, but for jsonb's null, which becomes NULL.
+//
+// JSON has one null, a jsonb column two: no value, and the value null. A table's encoding tells them apart, so that what is encoded decodes to the same
+// values: NULL is left out of the object, null is jsonb's null. Elsewhere null is NULL, as in PostgreSQL.
 package jsonrow
 
 import (
@@ -31,6 +33,8 @@ type Decoder struct {
 	// there is cheaper than looking it up.
 	shape  []member
 	misses int // since the shape was learnt
+
+	jsonNull bool // null in a jsonb column is jsonb's
 }
 
 // member is a member's name and the column that it belongs to, -1 if none.
@@ -51,6 +55,13 @@ func NewDecoder(names []string, types []column.Type) *Decoder {
 	for i, n := range names {
 		d.byName[n] = i
 	}
+	return d
+}
+
+// NewTableDecoder makes a decoder of a table's records.
+func NewTableDecoder(names []string, types []column.Type) *Decoder {
+	d := NewDecoder(names, types)
+	d.jsonNull = true
 	return d
 }
 
@@ -132,7 +143,7 @@ func (d *Decoder) lookup(name []byte, at int) int {
 
 // append appends one value.
 func (d *Decoder) append(data []byte, t token, v *column.Vector, typ column.Type) error {
-	if t.kind == absent || t.kind == null {
+	if t.kind == absent || t.kind == null && !(d.jsonNull && typ.Kind == column.JSONB) {
 		v.AppendNull()
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 // text, jsonb is itself, an array is an array, NULL is null.
 type Encoder struct {
 	names [][]byte // quoted, with the colon
+	table bool     // NULL of a jsonb column is left out, see the package's comment
 	text  []byte
 	elems column.Vector
 }
@@ -28,13 +29,25 @@ func NewEncoder(names []string) *Encoder {
 	return e
 }
 
+// NewTableEncoder makes an encoder of a table's records.
+func NewTableEncoder(names []string) *Encoder {
+	e := NewEncoder(names)
+	e.table = true
+	return e
+}
+
 // Append appends row as an object whose members are the vectors cols, one for each name.
 func (e *Encoder) Append(dst []byte, cols []*column.Vector, row int) []byte {
 	dst = append(dst, '{')
+	first := true
 	for i, v := range cols {
-		if i > 0 {
+		if e.table && v.Type.Kind == column.JSONB && v.IsNull(row) {
+			continue
+		}
+		if !first {
 			dst = append(dst, ',')
 		}
+		first = false
 		dst = append(dst, e.names[i]...)
 		dst = e.AppendValue(dst, v, row)
 	}

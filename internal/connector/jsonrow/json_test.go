@@ -83,22 +83,60 @@ func TestRoundTrip(t *testing.T) {
 		types, names = append(types, typ), append(names, typ.String())
 	}
 	in := columntest.Batch(r, types, 500)
-	e, d := NewEncoder(names), NewDecoder(names, types)
-	out := column.NewBatch(types, in.Len)
-	for row := range in.Len {
-		text := e.Append(nil, in.Cols, row)
-		if !json.Valid(text) {
-			t.Fatalf("row %d is not JSON: %s", row, text)
+	for _, table := range []bool{false, true} {
+		e, d := NewEncoder(names), NewDecoder(names, types)
+		if table {
+			e, d = NewTableEncoder(names), NewTableDecoder(names, types)
 		}
-		if err := d.Decode(text, out.Cols); err != nil {
-			t.Fatalf("row %d: %s: %v", row, text, err)
-		}
-		for c, v := range in.Cols {
-			if types[c].Kind == column.JSONB && !v.IsNull(row) && string(v.Bytes(row)) == "null" {
-				continue // JSON's null and SQL's are one here, as in json_populate_record
+		out := column.NewBatch(types, in.Len)
+		for row := range in.Len {
+			text := e.Append(nil, in.Cols, row)
+			if !json.Valid(text) {
+				t.Fatalf("row %d is not JSON: %s", row, text)
 			}
-			if !v.Equal(row, out.Cols[c], row) && types[c].Kind != column.Array {
-				t.Fatalf("row %d, %s: %s decodes to another value", row, names[c], text)
+			if err := d.Decode(text, out.Cols); err != nil {
+				t.Fatalf("row %d: %s: %v", row, text, err)
+			}
+			for c, v := range in.Cols {
+				if types[c].Kind == column.JSONB && !v.IsNull(row) && string(v.Bytes(row)) == "null" && !table {
+					continue // JSON's null and SQL's are one here, as in json_populate_record
+				}
+				if !v.Equal(row, out.Cols[c], row) && types[c].Kind != column.Array {
+					t.Fatalf("row %d, %s: %s decodes to another value", row, names[c], text)
+				}
+			}
+		}
+	}
+}
+
+// TestTwoNulls: a table's records tell jsonb's null from NULL; elsewhere both are NULL.
+func TestTwoNulls(t *testing.T) {
+	t.Parallel()
+	names, types := []string{"j", "k"}, []column.Type{column.TJSONB, column.TInt32}
+	for _, c := range []struct {
+		in          string
+		table, null bool
+	}{
+		{`{"j":null,"k":1}`, true, false},
+		{`{"k":1}`, true, true},
+		{`{"j":null,"k":1}`, false, true},
+		{`{"k":1}`, false, true},
+		{`{"j":[null],"k":null}`, true, false},
+	} {
+		b := column.NewBatch(types, 1)
+		d := NewDecoder(names, types)
+		if c.table {
+			d = NewTableDecoder(names, types)
+		}
+		if err := d.Decode([]byte(c.in), b.Cols); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.Cols[0].IsNull(0); got != c.null {
+			t.Errorf("%s, table %v: NULL is %v, want %v", c.in, c.table, got, c.null)
+		}
+		if c.table {
+			if got := string(NewTableEncoder(names).Append(nil, b.Cols, 0)); got != c.in {
+				t.Errorf("%s is encoded as %s", c.in, got)
 			}
 		}
 	}

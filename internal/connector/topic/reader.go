@@ -47,6 +47,9 @@ func newReader(s *Source, p *broker.Partition, columns []int) (*reader, error) {
 	}
 	if s.encode == "json" {
 		r.decoder = jsonrow.NewDecoder(names, types)
+		if s.table {
+			r.decoder = jsonrow.NewTableDecoder(names, types)
+		}
 	}
 	return r, nil
 }
