@@ -30,6 +30,7 @@ type Log struct {
 	damage     error // isolates the partition
 	start, end int64
 	recorded   int64      // end in the last checkpoint: retention stays below it
+	holes      int64      // offsets below may be missing: compaction took them
 	segments   []*segment // by base; the last is active
 	begun      time.Time  // of the active segment
 	dirChanged bool       // files were made or removed since the folder was synced
@@ -193,7 +194,7 @@ func (l *Log) placeUnknown() error {
 		}
 		l.end = max(l.end, s.base)
 		s.indexed = true
-		next, err := scan(h, s.logPath(), 0, s.base, s.size, true, func(b *record.Header, pos int64) bool {
+		next, err := scan(h, s.logPath(), 0, s.base, math.MaxInt64, s.size, true, func(b *record.Header, pos int64) bool {
 			s.note(b, pos, l.config.IndexIntervalBytes)
 			l.end = b.NextOffset()
 			return true
@@ -288,7 +289,7 @@ func (l *Log) cutAt(s *segment, h *handle, end int64, useIndex bool) error {
 	if indexed > 0 {
 		reached = -1
 	}
-	_, err := scan(h, s.logPath(), from, s.expect(from), s.size, true, func(b *record.Header, pos int64) bool {
+	_, err := scan(h, s.logPath(), from, s.expect(from), l.holes, s.size, true, func(b *record.Header, pos int64) bool {
 		if b.BaseOffset >= end {
 			return false
 		}

@@ -102,7 +102,7 @@ func (l *Log) tooOld(s *segment, before int64) (bool, error) {
 	}
 	defer f.release()
 	largest := int64(math.MinInt64)
-	if _, err := scan(f, s.logPath(), 0, s.base, s.size, false, func(h *record.Header, pos int64) bool {
+	if _, err := scan(f, s.logPath(), 0, s.base, l.holes, s.size, false, func(h *record.Header, pos int64) bool {
 		largest = max(largest, h.MaxTimestamp)
 		return true
 	}); err != nil {

@@ -83,8 +83,9 @@ var scanPool = sync.Pool{New: func() any { b := make([]byte, scanBytes); return 
 
 // scan walks the batches from pos to end, in order. With verify every checksum is checked. fn gets each header and where the
 // batch begins, and stops the walk with false. next is where the walk ended; a CorruptError says that there is no batch.
-// The first batch must have the offset expect, if that is not -1, and every other the one after the batch before it.
-func scan(f io.ReaderAt, path string, pos, expect, end int64, verify bool, fn func(h *record.Header, pos int64) bool) (next int64, err error) {
+// The first batch must have the offset expect, if that is not -1, and every other the one after the batch before it; offsets below holes
+// may be missing.
+func scan(f io.ReaderAt, path string, pos, expect, holes, end int64, verify bool, fn func(h *record.Header, pos int64) bool) (next int64, err error) {
 	pooled := scanPool.Get().(*[]byte)
 	defer scanPool.Put(pooled)
 	buf := *pooled
@@ -131,7 +132,7 @@ func scan(f io.ReaderAt, path string, pos, expect, end int64, verify bool, fn fu
 				return pos, damaged("the checksum of the batch does not match")
 			}
 		}
-		if expect >= 0 && h.BaseOffset != expect {
+		if expect >= 0 && h.BaseOffset != expect && (h.BaseOffset < expect || h.BaseOffset >= holes) {
 			return pos, damaged(fmt.Sprintf("the batch says that its offset is %d, and it must be %d", h.BaseOffset, expect))
 		}
 		expect = h.NextOffset()
@@ -164,7 +165,7 @@ func (l *Log) ensureIndex(s *segment) error {
 		s.forgetIndex()
 	}
 	last := len(s.index) - 1
-	_, err = scan(h, s.logPath(), from, s.expect(from), s.size, false, func(h *record.Header, pos int64) bool {
+	_, err = scan(h, s.logPath(), from, s.expect(from), l.holes, s.size, false, func(h *record.Header, pos int64) bool {
 		if last >= 0 && pos == from {
 			s.sinceIx = int64(h.Size())
 			s.largest = max(s.largest, h.MaxTimestamp)
