@@ -1,8 +1,8 @@
-// Package group is the coordinator of one consumer group in Kafka's classic protocol, as a pure state machine: Step takes an event at a time
-// and returns replies and the time of the next tick. It has no goroutine, clock, disk, socket or random number in it; the shell around it gives
-// requests a token, delivers replies by token, and wakes it up.
+// Package group is the coordinator of one consumer group, as pure state machines: Group in Kafka's classic protocol, Consumer in the new one
+// (KIP-848). Each takes an event at a time and returns replies and the time of the next tick. There is no goroutine, clock, disk, socket or random
+// number in it; the shell around it delivers replies, stores what has to be stored, and wakes the machine up.
 //
-// A group goes
+// A classic group goes
 //
 //	Empty -> PreparingRebalance (members join) -> CompletingRebalance (the leader assigns) -> Stable -> PreparingRebalance ...
 //
@@ -12,6 +12,12 @@
 //   - A member that is removed or fenced gets no assignment and commits no offset any more.
 //   - Each token is answered at most once, and exactly once if the group is stepped until its timers have run out.
 //   - What a reply of a changed group promises is in Output.Persist: the shell makes the group's Snapshot durable before it delivers.
+//
+// Of a group in the new protocol, whose members each follow the target assignment at their own pace:
+//   - Epochs only grow. A partition is with one member at a time: it is given to the next one only when the last one has said that it let go, has left,
+//     or was fenced.
+//   - A member that is fenced or whose epoch is stale commits no offset any more.
+//   - What a reply promises is among the Changes that come with it.
 package group
 
 import (
@@ -30,9 +36,17 @@ const (
 	UnknownMember        Code = 25
 	InvalidSession       Code = 26
 	RebalanceInProgress  Code = 27
+	UnsupportedVersion   Code = 35
+	InvalidRequest       Code = 42
+	GroupIDNotFound      Code = 69
 	MemberIDRequired     Code = 79
 	GroupFull            Code = 81
 	FencedInstance       Code = 82
+	FencedMemberEpoch    Code = 110
+	UnreleasedInstance   Code = 111
+	UnsupportedAssignor  Code = 112
+	StaleMemberEpoch     Code = 113
+	InvalidRegex         Code = 128
 )
 
 // State of a group.
