@@ -64,6 +64,11 @@ type Options struct {
 	InitialRebalanceDelay time.Duration
 	// MinSessionTimeout and MaxSessionTimeout bound what members may ask for; default 6 seconds and 30 minutes.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
+	// ConsumerSessionTimeout and ConsumerHeartbeat are what members of groups in the new protocol are told, unless a setting of their group says
+	// otherwise; default 45 and 5 seconds, as Kafka's group.consumer.session.timeout.ms and group.consumer.heartbeat.interval.ms.
+	ConsumerSessionTimeout, ConsumerHeartbeat time.Duration
+	// MaxGroupSize bounds the members of a group; default 10,000.
+	MaxGroupSize int
 	// MaxOpenFiles bounds the partition files held open; default 1,024.
 	MaxOpenFiles int
 }
@@ -102,6 +107,15 @@ func (o *Options) setDefaults() {
 	if o.MaxSessionTimeout <= 0 {
 		o.MaxSessionTimeout = 30 * time.Minute
 	}
+	if o.ConsumerSessionTimeout <= 0 {
+		o.ConsumerSessionTimeout = 45 * time.Second
+	}
+	if o.ConsumerHeartbeat <= 0 {
+		o.ConsumerHeartbeat = 5 * time.Second
+	}
+	if o.MaxGroupSize <= 0 {
+		o.MaxGroupSize = 10_000
+	}
 	if o.MaxOpenFiles <= 0 {
 		o.MaxOpenFiles = 1024
 	}
@@ -130,7 +144,9 @@ type Broker struct {
 	byName     map[string]*Topic
 	byID       map[TopicID]*Topic
 	partitions int
-	onTopics   watchers // who waits for topics to be made
+	onTopics   watchers      // who waits for topics to be made
+	changes    atomic.Uint64 // of the topics
+	image      atomic.Pointer[topicImage]
 
 	ends    ends
 	ids     producerIDs

@@ -27,7 +27,6 @@ var (
 // Bounds of what a client can make the node keep.
 const (
 	maxGroups        = 100_000
-	maxGroupMembers  = 10_000
 	maxGroupIDLen    = 1024
 	MaxOffsetMetaLen = 4096 // of the text that a client may store with an offset
 )
@@ -38,9 +37,10 @@ type Groups struct {
 	b   *Broker
 	cfg group.Config
 
-	mu     sync.RWMutex
-	byID   map[string]*groupShell
-	closed bool
+	mu      sync.RWMutex
+	byID    map[string]*groupShell
+	configs map[string]map[string]string // settings of single groups, which need not be there
+	closed  bool
 }
 
 // groupShell is one group. Its lock is held while the journal takes a unit, never while one is waited for.
@@ -48,14 +48,15 @@ type groupShell struct {
 	id string
 
 	mu        sync.Mutex
-	g         *group.Group
+	g         *group.Group    // in the classic protocol, or
+	c         *group.Consumer // in the new one; the other is nil
 	offsets   map[string]map[int32]committed
 	waiting   map[group.Token]chan groupAnswer
 	lastToken group.Token
 	timer     clock.Timer
 	armed     time.Time   // when the timer fires; zero: it does not
 	persisted journal.LSN // the last unit that a reply may depend on
-	stored    bool        // the group itself is in the metadata
+	stored    bool        // the group itself is in the metadata (a classic one; see storeConsumer)
 	inFlight  int         // commits on their way to the journal's end
 	gone      bool        // deleted; look again in Groups.byID
 }
@@ -72,9 +73,12 @@ const groupPrefix = "group/"
 func (b *Broker) Groups() *Groups { return b.groups }
 
 func newGroups(b *Broker) (*Groups, error) {
-	gs := &Groups{b: b, byID: map[string]*groupShell{}, cfg: group.Config{
-		InitialDelay: b.o.InitialRebalanceDelay, MinSession: b.o.MinSessionTimeout, MaxSession: b.o.MaxSessionTimeout, MaxMembers: maxGroupMembers,
+	gs := &Groups{b: b, byID: map[string]*groupShell{}, configs: map[string]map[string]string{}, cfg: group.Config{
+		InitialDelay: b.o.InitialRebalanceDelay, MinSession: b.o.MinSessionTimeout, MaxSession: b.o.MaxSessionTimeout, MaxMembers: b.o.MaxGroupSize,
 	}}
+	if err := gs.loadConfigs(); err != nil {
+		return nil, fmt.Errorf("broker: load group settings: %w", err)
+	}
 	now := b.clock.Now()
 	err := b.kv.ScanMeta(groupPrefix, func(key string, value []byte) error {
 		id := strings.TrimPrefix(key, groupPrefix)
@@ -89,12 +93,15 @@ func newGroups(b *Broker) (*Groups, error) {
 	if err != nil {
 		return nil, fmt.Errorf("broker: load groups: %w", err)
 	}
+	if err := gs.loadConsumers(now); err != nil {
+		return nil, fmt.Errorf("broker: load groups: %w", err)
+	}
 	if err := gs.loadOffsets(); err != nil {
 		return nil, fmt.Errorf("broker: load committed offsets: %w", err)
 	}
 	for _, s := range gs.byID {
 		s.mu.Lock()
-		gs.step(s, group.Tick{})
+		gs.tick(s)
 		s.mu.Unlock()
 	}
 	return gs, nil
@@ -151,6 +158,10 @@ func (gs *Groups) locked(id string, create bool) (*groupShell, error) {
 
 // step runs one event, stores what has to be, delivers the replies and arms the timer; the group's lock is held.
 func (gs *Groups) step(s *groupShell, ev group.Event) {
+	if s.c != nil && !gs.backToClassic(s, ev) {
+		gs.stepClassicMember(s, ev)
+		return
+	}
 	out := s.g.Step(gs.b.clock.Now(), ev)
 	var failed error
 	if out.Persist {
@@ -163,13 +174,31 @@ func (gs *Groups) step(s *groupShell, ev group.Event) {
 			s.persisted, s.stored = lsn, true
 		}
 	}
-	for _, r := range out.Replies {
+	s.deliver(out.Replies, failed)
+	gs.arm(s, out.Wake)
+}
+
+// deliver answers those who wait; the group's lock is held.
+func (s *groupShell) deliver(replies []group.Reply, failed error) {
+	for _, r := range replies {
 		if ch, ok := s.waiting[r.Token]; ok {
 			delete(s.waiting, r.Token)
 			ch <- groupAnswer{reply: r, lsn: s.persisted, err: failed}
 		}
 	}
-	gs.arm(s, out.Wake)
+}
+
+// tick lets what is overdue happen; the group's lock is held.
+func (gs *Groups) tick(s *groupShell) {
+	if s.c == nil {
+		gs.step(s, group.Tick{})
+		return
+	}
+	wake := s.c.Tick(gs.b.clock.Now())
+	_ = gs.storeConsumer(s, nil) // a journal that has failed ends the process; nobody waits here
+	if s.c != nil {
+		gs.arm(s, wake)
+	}
 }
 
 // arm makes the timer fire at wake or before: one that fires early only looks and is armed again, which is cheaper than moving it at each heartbeat.
@@ -191,7 +220,7 @@ func (gs *Groups) fire(s *groupShell) {
 	defer s.mu.Unlock()
 	s.armed = time.Time{}
 	if !s.gone {
-		gs.step(s, group.Tick{})
+		gs.tick(s)
 	}
 }
 
@@ -263,14 +292,43 @@ func (gs *Groups) Leave(ctx context.Context, id string, leavers []group.Leaver) 
 	return gs.ask(ctx, id, false, func(t group.Token) group.Event { return group.Leave{Token: t, Members: leavers} })
 }
 
+// The types of groups, as the protocol calls them.
+const (
+	GroupClassic  = "classic"
+	GroupConsumer = "consumer"
+)
+
 // GroupInfo describes a group to administrators.
 type GroupInfo struct {
-	ID, State, Kind, Protocol string
-	Members                   []group.Described
+	ID, Type, State, Kind, Protocol string
+	Members                         []group.Described // of a classic group
 }
 
-func (s *groupShell) info() GroupInfo {
-	return GroupInfo{ID: s.id, State: s.g.State().String(), Kind: s.g.Kind(), Protocol: s.g.Protocol(), Members: s.g.Members()}
+func (s *groupShell) info(members bool) GroupInfo {
+	if s.c != nil {
+		return GroupInfo{ID: s.id, Type: GroupConsumer, State: s.c.State(), Kind: "consumer", Protocol: s.c.Assignor()}
+	}
+	info := GroupInfo{ID: s.id, Type: GroupClassic, State: s.g.State().String(), Kind: s.g.Kind(), Protocol: s.g.Protocol()}
+	if members {
+		info.Members = s.g.Members()
+	}
+	return info
+}
+
+// empty reports whether the group has no members; the lock is held.
+func (s *groupShell) empty() bool {
+	if s.c != nil {
+		return s.c.Len() == 0
+	}
+	return s.g.State() == group.Empty
+}
+
+// emptySince is when the last member left; zero while there are members. The lock is held.
+func (s *groupShell) emptySince() time.Time {
+	if s.c != nil {
+		return s.c.EmptySince()
+	}
+	return s.g.EmptySince()
 }
 
 // Describe returns what there is to know of a group; ok is false if it does not exist.
@@ -280,7 +338,7 @@ func (gs *Groups) Describe(id string) (info GroupInfo, ok bool, err error) {
 		return GroupInfo{}, false, err
 	}
 	defer s.mu.Unlock()
-	return s.info(), true, nil
+	return s.info(true), true, nil
 }
 
 // List describes all groups, by id, without their members.
@@ -289,7 +347,7 @@ func (gs *Groups) List() []GroupInfo {
 	for _, s := range gs.all() {
 		s.mu.Lock()
 		if !s.gone {
-			out = append(out, GroupInfo{ID: s.id, State: s.g.State().String(), Kind: s.g.Kind()})
+			out = append(out, s.info(false))
 		}
 		s.mu.Unlock()
 	}
@@ -316,7 +374,7 @@ func (gs *Groups) Delete(ctx context.Context, id string) error {
 	if s == nil {
 		return fmt.Errorf("%w: %q", ErrUnknownGroup, clip(id))
 	}
-	if s.g.State() != group.Empty || s.inFlight > 0 {
+	if !s.empty() || s.inFlight > 0 {
 		s.mu.Unlock()
 		return fmt.Errorf("%w: %q", ErrGroupNotEmpty, clip(id))
 	}
@@ -333,6 +391,9 @@ func (gs *Groups) drop(s *groupShell) (journal.LSN, error) {
 	u := journal.NewUnit()
 	if s.stored {
 		kv.AppendMeta(u, groupPrefix+s.id, nil)
+	}
+	if s.c != nil {
+		s.deleteConsumer(u)
 	}
 	for topic, parts := range s.offsets {
 		for p := range parts {

@@ -117,21 +117,54 @@ func (s *groupShell) set(topic string, partition int32, c committed) {
 	parts[partition] = c
 }
 
+// Committer is who commits offsets, or asks for them.
+type Committer struct {
+	MemberID, Instance string
+	Generation         int32 // or the epoch of a member of the new protocol; -1: a client without the group protocol
+	KnowsEpochs        bool  // the request is of a version that has the new protocol's errors
+}
+
+// mayCommit judges a commit; the group's lock is held.
+func (gs *Groups) mayCommit(s *groupShell, now time.Time, who Committer, offsets []Offset) group.Code {
+	if s.c == nil {
+		return s.g.MayCommit(now, who.MemberID, who.Instance, who.Generation)
+	}
+	return s.c.MayCommit(who.MemberID, who.Instance, who.Generation, who.KnowsEpochs, func(yield func(string, int32) bool) {
+		for _, o := range offsets {
+			if !yield(o.Topic, o.Partition) {
+				return
+			}
+		}
+	})
+}
+
+// MayFetch judges who asks for a group's offsets; only groups in the new protocol care.
+func (gs *Groups) MayFetch(id string, who Committer) (group.Code, error) {
+	s, err := gs.locked(id, false)
+	if err != nil || s == nil {
+		return group.OK, err
+	}
+	defer s.mu.Unlock()
+	if s.c == nil {
+		return group.OK, nil
+	}
+	return s.c.MayFetch(who.MemberID, who.Generation), nil
+}
+
 // Commit stores positions; it returns when they are durable. The code is for all of them: they are stored together or not at all.
-func (gs *Groups) Commit(ctx context.Context, id, memberID, instance string, generation int32, offsets []Offset) (group.Code, error) {
-	simple := memberID == "" && generation < 0
-	s, err := gs.locked(id, simple)
+func (gs *Groups) Commit(ctx context.Context, id string, who Committer, offsets []Offset) (group.Code, error) {
+	s, err := gs.locked(id, who.MemberID == "" && who.Generation < 0)
 	if err != nil {
 		return 0, err
 	}
 	if s == nil {
-		if generation >= 0 {
+		if who.Generation >= 0 {
 			return group.IllegalGeneration, nil
 		}
 		return group.UnknownMember, nil
 	}
 	now := gs.b.clock.Now()
-	if code := s.g.MayCommit(now, memberID, instance, generation); code != group.OK || len(offsets) == 0 {
+	if code := gs.mayCommit(s, now, who, offsets); code != group.OK || len(offsets) == 0 {
 		s.mu.Unlock()
 		return code, nil
 	}
@@ -200,12 +233,19 @@ func (gs *Groups) expireOffsets() {
 	now := gs.b.clock.Now()
 	for _, s := range gs.all() {
 		s.mu.Lock()
-		since := s.g.EmptySince()
-		if s.gone || s.inFlight > 0 || since.IsZero() {
+		if s.gone || s.inFlight > 0 {
 			s.mu.Unlock()
 			continue
 		}
-		gs.forgetOffsets(s, func(_ string, c committed) bool { return c.expired(since, now, gs.b.o.OffsetsRetention) })
+		since := s.emptySince()
+		gs.forgetOffsets(s, func(topic string, c committed) bool {
+			// While there are members, what none of them reads any more ages from its commit on.
+			return (!since.IsZero() || !s.subscribedTo(topic)) && c.expired(since, now, gs.b.o.OffsetsRetention)
+		})
+		if since.IsZero() {
+			s.mu.Unlock()
+			continue
+		}
 		if len(s.offsets) == 0 && now.Sub(since) > time.Minute {
 			if _, err := gs.drop(s); err != nil {
 				gs.b.log.Warn("an empty group cannot be removed", "group", s.id, "err", err)
@@ -213,6 +253,43 @@ func (gs *Groups) expireOffsets() {
 		}
 		s.mu.Unlock()
 	}
+}
+
+// subscribedTo reports whether the positions in a topic are in use; the lock is held.
+func (s *groupShell) subscribedTo(topic string) bool {
+	if s.c != nil {
+		return s.c.SubscribedTo(topic)
+	}
+	return s.g.SubscribedTo(topic)
+}
+
+// DeleteOffsets forgets a group's positions; the codes are one for each. Those in topics that a member subscribes to stay.
+func (gs *Groups) DeleteOffsets(ctx context.Context, id string, places []Offset) ([]group.Code, error) {
+	s, err := gs.locked(id, false)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return nil, fmt.Errorf("%w: %q", ErrUnknownGroup, clip(id))
+	}
+	codes := make([]group.Code, len(places))
+	doomed := map[string]map[int32]bool{}
+	for i, o := range places {
+		if s.subscribedTo(o.Topic) {
+			codes[i] = group.SubscribedToTopic
+			continue
+		}
+		if doomed[o.Topic] == nil {
+			doomed[o.Topic] = map[int32]bool{}
+		}
+		doomed[o.Topic][o.Partition] = true
+	}
+	lsn, err := gs.forgetPlaces(s, func(topic string, partition int32, _ committed) bool { return doomed[topic][partition] })
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return codes, gs.b.journal.Wait(context.WithoutCancel(ctx), lsn)
 }
 
 // topicDeleted forgets the positions in a topic that was deleted: one that is made anew under the name starts from nothing.
@@ -226,8 +303,13 @@ func (gs *Groups) topicDeleted(topic string) {
 	}
 }
 
-// forgetOffsets deletes the positions that match; the group's lock is held.
+// forgetOffsets deletes the positions that match; the group's lock is held. A journal that has failed ends the process, so there is nothing to do then.
 func (gs *Groups) forgetOffsets(s *groupShell, match func(topic string, c committed) bool) {
+	_, _ = gs.forgetPlaces(s, func(topic string, _ int32, c committed) bool { return match(topic, c) })
+}
+
+// forgetPlaces is forgetOffsets for those who look at partitions, and want to wait.
+func (gs *Groups) forgetPlaces(s *groupShell, match func(topic string, partition int32, c committed) bool) (journal.LSN, error) {
 	u := journal.NewUnit()
 	type place struct {
 		topic     string
@@ -236,7 +318,7 @@ func (gs *Groups) forgetOffsets(s *groupShell, match func(topic string, c commit
 	var places []place
 	for topic, parts := range s.offsets {
 		for p, c := range parts {
-			if match(topic, c) {
+			if match(topic, p, c) {
 				kv.AppendMeta(u, offsetKey(s.id, topic, p), nil)
 				places = append(places, place{topic, p})
 			}
@@ -244,10 +326,11 @@ func (gs *Groups) forgetOffsets(s *groupShell, match func(topic string, c commit
 	}
 	if len(places) == 0 {
 		u.Free()
-		return
+		return 0, nil
 	}
-	if _, err := gs.b.journal.Commit(u, nil); err != nil {
-		return
+	lsn, err := gs.b.journal.Commit(u, nil)
+	if err != nil {
+		return 0, err
 	}
 	for _, p := range places {
 		delete(s.offsets[p.topic], p.partition)
@@ -255,4 +338,5 @@ func (gs *Groups) forgetOffsets(s *groupShell, match func(topic string, c commit
 			delete(s.offsets, p.topic)
 		}
 	}
+	return lsn, nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/leat-io/leat/internal/broker/group"
 	"github.com/leat-io/leat/internal/journal"
 	"github.com/leat-io/leat/internal/kv"
 	"github.com/leat-io/leat/internal/record"
@@ -376,6 +377,7 @@ func (b *Broker) install(t *Topic) {
 	}
 	b.byName[t.Name], b.byID[t.ID] = t, t
 	b.partitions += len(t.partitions)
+	b.changes.Add(1)
 	b.onTopics.wake()
 }
 
@@ -384,6 +386,30 @@ func (b *Broker) uninstall(t *Topic) {
 	delete(b.byName, t.Name)
 	delete(b.byID, t.ID)
 	b.partitions -= len(t.partitions)
+	b.changes.Add(1)
+}
+
+// topicImage is the topics as groups see them, at one change of the topics.
+type topicImage struct {
+	change uint64
+	topics *group.Topics
+}
+
+// Image returns the topics as they are now, for groups. It is made anew only when they have changed.
+func (b *Broker) Image() *group.Topics {
+	if img := b.image.Load(); img != nil && img.change == b.changes.Load() {
+		return img.topics
+	}
+	b.topicsMu.RLock()
+	all := make([]group.Topic, 0, len(b.byName))
+	for _, t := range b.byName {
+		all = append(all, group.Topic{Name: t.Name, ID: group.TopicID(t.ID), Partitions: int32(len(t.partitions))})
+	}
+	img := &topicImage{change: b.changes.Load()}
+	b.topicsMu.RUnlock()
+	img.topics = group.NewTopics(all)
+	b.image.Store(img)
+	return img.topics
 }
 
 // loadTopics makes the topics in memory those of the metadata.

@@ -42,6 +42,7 @@ const (
 	MemberIDRequired     Code = 79
 	GroupFull            Code = 81
 	FencedInstance       Code = 82
+	SubscribedToTopic    Code = 86
 	FencedMemberEpoch    Code = 110
 	UnreleasedInstance   Code = 111
 	UnsupportedAssignor  Code = 112
@@ -275,6 +276,18 @@ func (g *Group) Members() []Described {
 		out = append(out, Described{m.ID, m.Instance, m.ClientID, m.Host, m.metadata(g.protocol), m.Assignment})
 	}
 	return out
+}
+
+// SubscribedTo reports whether any member may subscribe to the topic: its offsets are in use then. Only what consumers say of themselves can be read,
+// so that of other groups with members every topic counts.
+func (g *Group) SubscribedTo(topic string) bool {
+	for _, m := range g.members {
+		sub, ok := parseSubscription(m.Protocols, noTopics)
+		if !ok || g.kind != consumerKind || slices.Contains(sub.topics, topic) {
+			return true
+		}
+	}
+	return false
 }
 
 func (g *Group) inOrder() []*member {

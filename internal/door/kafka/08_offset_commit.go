@@ -44,7 +44,8 @@ func offsetCommit(ctx context.Context, c call, kreq kmsg.Request) (kmsg.Response
 		}
 		resp.Topics = append(resp.Topics, st)
 	}
-	answer, err := c.s.b.Groups().Commit(ctx, req.Group, req.MemberID, text(req.InstanceID), req.Generation, offsets)
+	who := broker.Committer{MemberID: req.MemberID, Instance: text(req.InstanceID), Generation: req.Generation, KnowsEpochs: req.Version >= 9}
+	answer, err := c.s.b.Groups().Commit(ctx, req.Group, who, offsets)
 	failed := groupCode(answer, err)
 	if answer == group.IllegalGeneration && req.Version >= 9 {
 		if _, ok, _ := c.s.b.Groups().Describe(req.Group); !ok {

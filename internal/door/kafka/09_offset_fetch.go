@@ -10,8 +10,8 @@ import (
 
 // OffsetFetch (9)
 //
-// v2 all topics of a group, v5 leader epoch, v7 stable offsets only (all are, without transactions), v8 several groups, v9 member checks of the new
-// group protocol (not served: ignored, as Kafka does for classic groups), v10 topic ids. A group or a partition without a position has offset -1 and no
+// v2 all topics of a group, v5 leader epoch, v7 stable offsets only (all are, without transactions), v8 several groups, v9 the member's epoch is checked in
+// groups of the new protocol, v10 topic ids. A group or a partition without a position has offset -1 and no
 // error.
 func init() { register(api{key: 9, min: 1, max: 10, handle: offsetFetch}) }
 
@@ -51,6 +51,12 @@ func (c call) fetchGroup(version int16, rg kmsg.OffsetFetchRequestGroup) kmsg.Of
 	out := kmsg.NewOffsetFetchResponseGroup()
 	out.Group = rg.Group
 	groups := c.s.b.Groups()
+	if version >= 9 {
+		who := broker.Committer{MemberID: text(rg.MemberID), Generation: rg.MemberEpoch, KnowsEpochs: true}
+		if out.ErrorCode = groupCode(groups.MayFetch(rg.Group, who)); out.ErrorCode != 0 {
+			return out
+		}
+	}
 	if rg.Topics == nil { // everything the group has
 		all, err := groups.AllCommitted(rg.Group)
 		out.ErrorCode = groupCode(0, err)

@@ -3,13 +3,15 @@ package kafka
 import (
 	"context"
 
+	"github.com/leat-io/leat/internal/broker"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // DescribeGroups (15)
 //
-// v3 authorised operations (not told), v4 static members, v5 flexible, v6 a group that does not exist is an error; before, it is described as Dead.
+// v3 authorised operations (not told), v4 static members, v5 flexible, v6 a group that does not exist, or is of the new
+// protocol, is an error; before, it is described as Dead.
 func init() { register(api{key: 15, min: 0, max: 6, handle: describeGroups}) }
 
 func describeGroups(_ context.Context, c call, kreq kmsg.Request) (kmsg.Response, error) {
@@ -22,10 +24,10 @@ func describeGroups(_ context.Context, c call, kreq kmsg.Request) (kmsg.Response
 		switch {
 		case err != nil:
 			sg.ErrorCode, sg.ErrorMessage = groupCode(0, err), explain(err)
-		case !ok:
+		case !ok || info.Type != broker.GroupClassic:
 			sg.State = "Dead"
 			if req.Version >= 6 {
-				sg.ErrorCode, sg.ErrorMessage = kerr.GroupIDNotFound.Code, kmsg.StringPtr("no such group")
+				sg.ErrorCode, sg.ErrorMessage = kerr.GroupIDNotFound.Code, kmsg.StringPtr("Group "+id+" is not a classic group.")
 			}
 		default:
 			sg.State, sg.ProtocolType, sg.Protocol = info.State, info.Kind, info.Protocol

@@ -35,8 +35,6 @@ var missing = map[int16]string{
 	64: "UnregisterBroker: there is one",
 	65: "DescribeTransactions: transactions",
 	66: "ListTransactions: transactions",
-	68: "ConsumerGroupHeartbeat: the new group protocol comes later",
-	69: "ConsumerGroupDescribe: the new group protocol",
 	71: "GetTelemetrySubscriptions",
 	72: "PushTelemetry",
 	74: "ListConfigResources",
