@@ -184,7 +184,7 @@ func (l *Log) placeUnknown() error {
 		if i == 0 {
 			l.start, l.end = s.base, s.base
 		}
-		h, err := l.m.files.acquire(s.logPath())
+		h, err := l.open(s)
 		if err != nil {
 			return err
 		}
@@ -243,7 +243,7 @@ func (l *Log) cut(end int64) error {
 		}
 		return nil
 	}
-	h, err := l.m.files.acquire(s.logPath())
+	h, err := l.open(s)
 	if err != nil {
 		return err
 	}
@@ -319,8 +319,9 @@ func (l *Log) cutAt(s *segment, h *handle, end int64, useIndex bool) error {
 	return nil
 }
 
-// cutFile truncates the segment's file.
+// cutFile truncates the segment's file, which has nothing behind it in memory unless all of it goes.
 func (l *Log) cutFile(s *segment, size int64) error {
+	l.dropTail(s)
 	f, err := l.m.o.FS.OpenReadWrite(s.logPath(), vfs.Unspecified)
 	if err != nil {
 		return err
@@ -354,6 +355,7 @@ func (l *Log) setDirty() {
 // remove deletes the segment's files.
 func (l *Log) remove(s *segment) error {
 	fs := l.m.o.FS
+	l.dropTail(s)
 	l.m.files.forget(s.logPath())
 	if err := fs.Remove(s.logPath()); err != nil && !vfs.NotExist(err) {
 		return fmt.Errorf("remove segment: %w", err)
@@ -396,13 +398,7 @@ func (l *Log) Append(batch []byte) error {
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", l.name, err)
 	}
-	f, err := l.m.files.acquire(s.logPath())
-	if err != nil {
-		return fmt.Errorf("append to %s: %w", l.name, err)
-	}
-	_, err = f.WriteAt(batch, s.size)
-	f.release()
-	if err != nil {
+	if err := l.write(s, batch); err != nil {
 		return fmt.Errorf("append to %s: %w", l.name, err)
 	}
 	s.note(&h, s.size, l.config.IndexIntervalBytes)
@@ -469,6 +465,9 @@ func (l *Log) active(h *record.Header) (*segment, error) {
 
 // seal ends the active segment: its indexes and a snapshot of the producers go to their files.
 func (l *Log) seal(s *segment) error {
+	if err := l.flush(s); err != nil {
+		return err
+	}
 	if err := l.saveIndex(s); err != nil {
 		return err
 	}
@@ -521,17 +520,18 @@ func (l *Log) Sync() error {
 		return nil
 	}
 	l.dirty = false
+	var err error
 	var todo []*segment
 	for _, s := range l.segments {
 		if s.unsynced {
 			s.unsynced = false
 			todo = append(todo, s)
+			err = errors.Join(err, l.flush(s))
 		}
 	}
 	dir := l.dirChanged
 	l.dirChanged = false
-	var err error
-	if n := len(l.segments); n > 0 {
+	if n := len(l.segments); n > 0 && err == nil {
 		err = l.saveIndex(l.segments[n-1])
 	}
 	if err == nil && l.producersLoaded && l.producers.hasChanged() {
@@ -585,6 +585,11 @@ func (l *Log) Truncate(end int64) error {
 
 // Delete closes the log and removes its folder.
 func (l *Log) Delete() error {
+	l.mu.Lock()
+	for _, s := range l.segments {
+		l.dropTail(s)
+	}
+	l.mu.Unlock()
 	if err := l.Close(); err != nil {
 		return err
 	}
@@ -602,7 +607,10 @@ func (l *Log) Close() error {
 		return nil
 	}
 	l.closed = true
+	var err error
 	for _, s := range l.segments {
+		err = errors.Join(err, l.flush(s))
+		l.dropTail(s)
 		l.m.files.forget(s.logPath())
 	}
 	l.mu.Unlock()
@@ -611,6 +619,9 @@ func (l *Log) Close() error {
 	delete(l.m.dirty, l)
 	if l.m.logs[l.name] == l {
 		delete(l.m.logs, l.name)
+	}
+	if err != nil {
+		return fmt.Errorf("close log %s: %w", l.name, err)
 	}
 	return nil
 }

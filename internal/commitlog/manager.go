@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/leat-io/leat/internal/clock"
 	"github.com/leat-io/leat/internal/vfs"
@@ -26,6 +27,7 @@ type Manager struct {
 	dirty    map[*Log]struct{}
 	recorded map[string]recordedLog // of the last checkpoint; nil if there is none
 	syncMu   sync.Mutex
+	buffered atomic.Int64 // bytes of tails, by capacity
 }
 
 // recordedLog is a line of the checkpoint.

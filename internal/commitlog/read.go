@@ -91,7 +91,7 @@ func (l *Log) walkFrom(s *segment, offset int64, fn func(h *record.Header, pos i
 		if err := l.ensureIndex(s); err != nil {
 			return err
 		}
-		f, err := l.m.files.acquire(s.logPath())
+		f, err := l.open(s)
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (l *Log) walkFrom(s *segment, offset int64, fn func(h *record.Header, pos i
 // rebuildIndex builds the segment's indexes from its batches.
 func (l *Log) rebuildIndex(s *segment) error {
 	l.m.o.Logger.Warn("an index is damaged and is built again", "file", s.indexPath())
-	f, err := l.m.files.acquire(s.logPath())
+	f, err := l.open(s)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func (l *Log) readSegment(s *segment, offset int64, maxBytes int, limit int64, a
 	if begin < 0 || end == begin {
 		return c, begin >= 0, nil
 	}
-	f, err := l.m.files.acquire(s.logPath())
+	f, err := l.open(s)
 	if err != nil {
 		return Chunk{}, false, err
 	}

@@ -96,7 +96,7 @@ func (l *Log) tooOld(s *segment, before int64) (bool, error) {
 	if s.largest >= before {
 		return false, nil
 	}
-	f, err := l.m.files.acquire(s.logPath())
+	f, err := l.open(s)
 	if err != nil {
 		return false, err
 	}

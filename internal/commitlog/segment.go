@@ -29,6 +29,8 @@ type segment struct {
 	// The bytes from..to were written by this process, or their checksums were verified.
 	verifiedFrom, verifiedTo int64
 	unsynced                 bool
+	// tail is what comes behind the bytes in the file, within size; only the active segment has one. See tail.go.
+	tail []byte
 }
 
 type indexEntry struct {
@@ -150,7 +152,7 @@ func (l *Log) ensureIndex(s *segment) error {
 	if s.indexed {
 		return nil
 	}
-	h, err := l.m.files.acquire(s.logPath())
+	h, err := l.open(s)
 	if err != nil {
 		return err
 	}

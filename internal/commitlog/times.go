@@ -78,7 +78,7 @@ func (l *Log) findRecord(limit int64, batch func(*record.Header) bool, begin fun
 		if !ok {
 			continue
 		}
-		f, err := l.m.files.acquire(s.logPath())
+		f, err := l.open(s)
 		if err != nil {
 			return -1, -1, err
 		}

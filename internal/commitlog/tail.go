@@ -1,0 +1,97 @@
+package commitlog
+
+import (
+	"math/bits"
+	"sync"
+)
+
+// Small batches are collected in memory, and go to their file together: a system call for each of them would be the largest part of
+// what a small record costs. It takes nothing away from what is promised, for the journal has every batch until Sync, which writes
+// tails first; and nobody can tell, for whoever looks at the bytes of a segment opens it with open, which writes its tail.
+
+const (
+	// tailBytes bounds one tail; what is at least half as large goes to the file at once.
+	tailBytes = 64 << 10
+	// allTailBytes bounds those of all logs; beyond it batches go to their files at once.
+	allTailBytes = 24 << 20
+
+	minTailBits = 11 // 2 KiB: ten thousand logs with a little each fit
+	maxTailBits = 16
+)
+
+// tailPool holds buffers of tails by the logarithm of their size.
+var tailPool [maxTailBits + 1]sync.Pool
+
+func takeTail(n int) []byte {
+	b := max(bits.Len(uint(n-1)), minTailBits)
+	if p, ok := tailPool[b].Get().(*[]byte); ok {
+		return (*p)[:0]
+	}
+	return make([]byte, 0, 1<<b)
+}
+
+func giveTail(t []byte) {
+	if cap(t) > 0 {
+		t = t[:0]
+		tailPool[bits.Len(uint(cap(t)-1))].Put(&t)
+	}
+}
+
+// write puts a batch behind the segment's size, which it leaves; mu is held. After an error nothing has changed.
+func (l *Log) write(s *segment, batch []byte) error {
+	need := len(s.tail) + len(batch)
+	if len(batch) >= tailBytes/2 || need > tailBytes || l.m.buffered.Load() > allTailBytes {
+		if err := l.flush(s); err != nil {
+			return err
+		}
+		if need = len(batch); need >= tailBytes/2 || l.m.buffered.Load() > allTailBytes {
+			f, err := l.m.files.acquire(s.logPath())
+			if err != nil {
+				return err
+			}
+			defer f.release()
+			_, err = f.WriteAt(batch, s.size)
+			return err
+		}
+	}
+	if need > cap(s.tail) {
+		t := append(takeTail(need), s.tail...)
+		l.m.buffered.Add(int64(cap(t) - cap(s.tail)))
+		giveTail(s.tail)
+		s.tail = t
+	}
+	s.tail = append(s.tail, batch...)
+	return nil
+}
+
+// flush writes the segment's tail to its file; mu is held.
+func (l *Log) flush(s *segment) error {
+	if len(s.tail) == 0 {
+		return nil
+	}
+	f, err := l.m.files.acquire(s.logPath())
+	if err != nil {
+		return err
+	}
+	defer f.release()
+	if _, err := f.WriteAt(s.tail, s.size-int64(len(s.tail))); err != nil {
+		return err
+	}
+	l.dropTail(s)
+	return nil
+}
+
+// dropTail forgets the segment's tail.
+func (l *Log) dropTail(s *segment) {
+	l.m.buffered.Add(-int64(cap(s.tail)))
+	giveTail(s.tail)
+	s.tail = nil
+}
+
+// open returns the segment's file with all its bytes in it; mu is held.
+func (l *Log) open(s *segment) (*handle, error) {
+	if err := l.flush(s); err != nil {
+		return nil, err
+	}
+	return l.m.files.acquire(s.logPath())
+}
