@@ -2,20 +2,19 @@ package bench
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"net"
+	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/leat-io/leat/internal/broker"
-	"github.com/leat-io/leat/internal/node"
 	"github.com/leat-io/leat/internal/record"
 )
 
@@ -23,7 +22,14 @@ import (
 type LogOptions struct {
 	Options
 	Connections int
+	Partitions  int           // 0: one a connection
 	For         time.Duration // each of the parts
+
+	// Broker is the address of one that runs already and is measured instead of a node of its own; its topic is made with Configs, and is left there.
+	// With its process id its CPU time is known, too.
+	Broker    string
+	BrokerPID int
+	Configs   map[string]string
 }
 
 // LogResult is what Log gave.
@@ -32,12 +38,15 @@ type LogResult struct {
 	RecordsPerSecond int64   `json:"single_records_per_second"`
 	SingleP50        float64 `json:"single_p50_ms"`
 	SingleP99        float64 `json:"single_p99_ms"`
-	SingleCPU        float64 `json:"single_cpu_us_per_record"` // client and server
+	BrokerCPU        float64 `json:"single_broker_cpu_us_per_record"`
+	ClientCPU        float64 `json:"single_client_cpu_us_per_record"`
 	DeviceP50        float64 `json:"device_sync_p50_ms"`
 	DeviceP99        float64 `json:"device_sync_p99_ms"`
 	BatchBytes       int     `json:"batch_bytes"`
 	BatchConnections int     `json:"batch_connections"`
 	BytesPerSecond   int64   `json:"batch_bytes_per_second"`
+	BatchBrokerCPU   float64 `json:"batch_broker_cpu_s_per_gb"`
+	BatchClientCPU   float64 `json:"batch_client_cpu_s_per_gb"`
 	DeviceBytes      int64   `json:"device_bytes_per_second"` // the same bytes, synced as often, written by a plain program
 	ToDevice         float64 `json:"batch_to_device"`
 }
@@ -50,8 +59,11 @@ const (
 
 // Log measures durable produce: single records of 1 KB over many connections, then large batches, the latter next to the disk's own speed.
 func Log(ctx context.Context, o LogOptions) (r *LogResult, err error) {
-	if o.Connections < 1 || o.For <= 0 {
+	if o.Connections < 1 || o.For <= 0 || o.Partitions < 0 {
 		return nil, errors.New("the connections and the time must be positive")
+	}
+	if o.Partitions == 0 {
+		o.Partitions = o.Connections
 	}
 	clean, err := o.prepare()
 	if err != nil {
@@ -69,129 +81,210 @@ func Log(ctx context.Context, o LogOptions) (r *LogResult, err error) {
 		return nil, err
 	}
 	r.DeviceP50, r.DeviceP99 = milliseconds(own.p50), milliseconds(own.p99)
-	n, _, err := startServer(ctx, o.Options)
+	t := target{addr: o.Broker, pid: o.BrokerPID, topic: "leat-bench-log", partitions: o.Partitions}
+	if t.addr != "" {
+		if err := t.create(ctx, o.Configs); err != nil {
+			return nil, err
+		}
+	} else {
+		n, _, err := startServer(ctx, o.Options)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, n.Stop()) }()
+		if _, err := n.Broker.CreateTopic(ctx, broker.TopicSpec{Name: t.topic, Partitions: int32(o.Partitions)}); err != nil {
+			return nil, err
+		}
+		t.addr = n.KafkaAddr()
+	}
+	// A while before, for what is made once: files, and the journal's segments.
+	if _, err := t.produce(ctx, batchConnections, batchConnections, batchRecords, o.For/2); err != nil {
+		return nil, err
+	}
+	single, err := t.produce(ctx, o.Connections, 1, 1, o.For)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, n.Stop()) }()
-	if _, err := n.Broker.CreateTopic(ctx, broker.TopicSpec{Name: "log", Partitions: int32(o.Connections)}); err != nil {
-		return nil, err
-	}
-	start := used()
-	took, _, err := produceFrames(ctx, n, o.Connections, 1, o.For)
-	if err != nil {
-		return nil, err
-	}
-	wall, cpu := start.since()
-	s := spreadOf(took)
-	r.RecordsPerSecond, r.SingleCPU = int64(float64(len(took))/wall), round(cpu*1e6/float64(len(took)), 1)
-	r.SingleP50, r.SingleP99 = milliseconds(s.p50), milliseconds(s.p99)
+	s := spreadOf(single.took)
+	count := float64(len(single.took))
+	r.RecordsPerSecond, r.SingleP50, r.SingleP99 = int64(count/single.wall), milliseconds(s.p50), milliseconds(s.p99)
+	r.BrokerCPU, r.ClientCPU = round(single.broker*1e6/count, 1), round(single.client*1e6/count, 1)
 
 	// The disk may be faster at one time than at another: its own speed is taken before and after.
 	before, err := d.sequential(batchConnections*batchRecords*recordBytes, o.For/2)
 	if err != nil {
 		return nil, err
 	}
-	begun := time.Now()
-	took, size, err := produceFrames(ctx, n, batchConnections, batchRecords, o.For)
+	large, err := t.produce(ctx, batchConnections, batchConnections, batchRecords, o.For)
 	if err != nil {
 		return nil, err
 	}
-	speed := float64(len(took)) * float64(size) / time.Since(begun).Seconds()
 	after, err := d.sequential(batchConnections*batchRecords*recordBytes, o.For/2)
 	if err != nil {
 		return nil, err
 	}
-	r.BatchBytes, r.BytesPerSecond, r.DeviceBytes = size, int64(speed), int64((before+after)/2)
+	bytes := float64(len(large.took)) * float64(large.batch)
+	speed := bytes / large.wall
+	r.BatchBytes, r.BytesPerSecond, r.DeviceBytes = large.batch, int64(speed), int64((before+after)/2)
+	r.BatchBrokerCPU, r.BatchClientCPU = round(large.broker*1e9/bytes, 2), round(large.client*1e9/bytes, 2)
 	r.ToDevice = round(speed/((before+after)/2), 2)
 	return r, nil
 }
 
-// produceFrames sends one batch again and again over so many connections, each to a partition of its own and waiting for the answer, for a time.
-func produceFrames(ctx context.Context, n *node.Node, connections, records int, during time.Duration) (took []time.Duration, batch int, err error) {
+// target is a broker with a topic to produce to.
+type target struct {
+	addr       string
+	pid        int // 0: this process
+	topic      string
+	partitions int
+}
+
+// create makes the topic on a broker that runs already, anew.
+func (t *target) create(ctx context.Context, configs map[string]string) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(t.addr))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	t.topic += "-" + strconv.FormatInt(time.Now().UnixMilli(), 36)
+	req := kmsg.NewPtrCreateTopicsRequest()
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = t.topic, int32(t.partitions), 1
+	for name, value := range configs {
+		c := kmsg.NewCreateTopicsRequestTopicConfig()
+		c.Name, c.Value = name, &value
+		topic.Configs = append(topic.Configs, c)
+	}
+	req.Topics, req.TimeoutMillis = append(req.Topics, topic), 60_000
+	resp, err := req.RequestWith(ctx, client)
+	if err != nil {
+		return fmt.Errorf("creating %s: %w", t.topic, err)
+	}
+	if code := resp.Topics[0].ErrorCode; code != 0 {
+		return fmt.Errorf("creating %s: error %d", t.topic, code)
+	}
+	return t.awaitLeaders(ctx, client)
+}
+
+// awaitLeaders waits until every partition has its leader.
+func (t *target) awaitLeaders(ctx context.Context, client *kgo.Client) error {
+	req := kmsg.NewPtrMetadataRequest()
+	topic := kmsg.NewMetadataRequestTopic()
+	topic.Topic = &t.topic
+	req.Topics = append(req.Topics, topic)
+	for end := time.Now().Add(time.Minute); ; {
+		resp, err := req.RequestWith(ctx, client)
+		if err != nil {
+			return fmt.Errorf("asking for %s: %w", t.topic, err)
+		}
+		led := 0
+		for _, p := range resp.Topics[0].Partitions {
+			if p.ErrorCode == 0 && p.Leader >= 0 {
+				led++
+			}
+		}
+		if led == t.partitions {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("%d of %d partitions of %s have a leader after a minute", led, t.partitions, t.topic)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// cpu is what the broker's process has used, in seconds.
+func (t *target) cpu() float64 {
+	if t.pid == 0 {
+		return used().cpu.Seconds()
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", t.pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseFloat(fields[11], 64)
+	system, _ := strconv.ParseFloat(fields[12], 64)
+	return (user + system) / 100 // ticks, of which there are a hundred a second for all that Linux tells programs
+}
+
+// produced is what a run of loads gave.
+type produced struct {
+	took           []time.Duration
+	batch          int     // bytes
+	wall           float64 // seconds
+	broker, client float64 // CPU seconds
+}
+
+// produce sends one batch again and again over so many connections, spread over the partitions and run by so many threads, for a time. Each
+// connection waits for its acknowledgement.
+func (t *target) produce(ctx context.Context, connections, threads, records int, during time.Duration) (p produced, err error) {
 	b := record.NewBuilder(record.None)
 	value := make([]byte, recordBytes)
 	for i := range records {
 		copy(value, strconv.Itoa(i))
 		b.Append(time.Now().UnixMilli(), nil, value)
 	}
-	bytes := b.Build(nil)
-	ctx, cancel := context.WithTimeout(ctx, during+30*time.Second)
-	defer cancel()
-	var mu sync.Mutex
-	var wg sync.WaitGroup
+	batch := b.Build(nil)
+	p.batch = len(batch)
+	loads := make([]load, threads)
+	defer func() {
+		for i := range loads {
+			loads[i].close()
+		}
+	}()
+	for c := range connections {
+		if err := loads[c%threads].dial(ctx, t.addr, t.frame(int32(c%t.partitions), batch)); err != nil {
+			return p, err
+		}
+	}
 	var stop atomic.Bool
-	var failed error
+	unhook := context.AfterFunc(ctx, func() { stop.Store(true) })
+	defer unhook()
 	timer := time.AfterFunc(during, func() { stop.Store(true) })
 	defer timer.Stop()
-	for c := range connections {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	begun, cpu := time.Now(), t.cpu()
+	for i := range loads {
 		wg.Go(func() {
-			mine, e := produceLoop(ctx, n.KafkaAddr(), frame(int32(c), bytes), &stop)
+			e := loads[i].run(&stop)
 			mu.Lock()
 			defer mu.Unlock()
-			took = append(took, mine...)
-			failed = errors.Join(failed, e)
+			err = errors.Join(err, e)
 		})
 	}
 	wg.Wait()
-	if failed == nil && len(took) == 0 {
-		failed = errors.New("no record was produced")
+	p.wall, p.broker = time.Since(begun).Seconds(), t.cpu()-cpu
+	for i := range loads {
+		p.took = append(p.took, loads[i].took...)
+		p.client += loads[i].cpu.Seconds()
 	}
-	return took, len(bytes), failed
+	if t.pid == 0 {
+		p.broker -= p.client
+	}
+	if err == nil && len(p.took) == 0 {
+		err = errors.New("no record was produced")
+	}
+	return p, errors.Join(err, ctx.Err())
 }
 
 const produceVersion = 9
 
 // frame is a produce request with its length.
-func frame(partition int32, batch []byte) []byte {
+func (t *target) frame(partition int32, batch []byte) []byte {
 	req := kmsg.NewPtrProduceRequest()
 	req.SetVersion(produceVersion)
 	req.Acks, req.TimeoutMillis = -1, 30_000
 	topic := kmsg.NewProduceRequestTopic()
-	topic.Topic = "log"
+	topic.Topic = t.topic
 	part := kmsg.NewProduceRequestTopicPartition()
 	part.Partition, part.Records = partition, batch
 	topic.Partitions = append(topic.Partitions, part)
 	req.Topics = append(req.Topics, topic)
 	return kmsg.NewRequestFormatter(kmsg.FormatterClientID("bench")).AppendRequest(nil, req, 1)
-}
-
-func produceLoop(ctx context.Context, addr string, frame []byte, stop *atomic.Bool) ([]time.Duration, error) {
-	var dialer net.Dialer
-	c, err := dialer.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	if end, ok := ctx.Deadline(); ok {
-		_ = c.SetDeadline(end)
-	}
-	answer := make([]byte, 4096)
-	resp := kmsg.NewPtrProduceResponse()
-	resp.SetVersion(produceVersion)
-	var took []time.Duration
-	for !stop.Load() {
-		start := time.Now()
-		if _, err := c.Write(frame); err != nil {
-			return took, err
-		}
-		if _, err := io.ReadFull(c, answer[:4]); err != nil {
-			return took, err
-		}
-		size := binary.BigEndian.Uint32(answer[:4])
-		if size < 5 || int(size) > len(answer) {
-			return took, fmt.Errorf("an answer of %d bytes", size)
-		}
-		if _, err := io.ReadFull(c, answer[:size]); err != nil {
-			return took, err
-		}
-		took = append(took, time.Since(start))
-		if err := resp.ReadFrom(answer[5:size]); err != nil { // behind the correlation id and the header's tags
-			return took, err
-		}
-		if code := resp.Topics[0].Partitions[0].ErrorCode; code != 0 {
-			return took, fmt.Errorf("the broker answered with error %d", code)
-		}
-	}
-	return took, nil
 }

@@ -166,9 +166,16 @@ func benchLog() *cobra.Command {
 	}
 	memory := benchFlags(cmd, &o.Options)
 	cmd.Flags().IntVar(&o.Connections, "connections", 64, "connections that produce single records")
+	cmd.Flags().IntVar(&o.Partitions, "partitions", 0, "partitions of the topic; 0: one a connection")
 	cmd.Flags().DurationVar(&o.For, "for", 3*time.Second, "how long each part takes")
+	cmd.Flags().StringVar(&o.Broker, "broker", "", "measure the broker at this address, Leat or Apache Kafka, instead of a node of its own; the topic is left there")
+	cmd.Flags().IntVar(&o.BrokerPID, "broker-pid", 0, "with --broker: its process, for its CPU time")
+	cmd.Flags().StringToStringVar(&o.Configs, "topic-config", nil, "with --broker: configs of the topic, as flush.messages=1")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.StateMemory = int64(*memory)
+		if o.Broker == "" && (o.BrokerPID != 0 || len(o.Configs) > 0) {
+			return usage("--broker-pid and --topic-config go with --broker")
+		}
 		r, err := bench.Log(cmd.Context(), o)
 		if err != nil {
 			return err
