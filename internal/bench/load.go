@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A load is a thread that produces the same batch again and again over connections of its own, each waiting for its acknowledgement before
-// the next. It shares the machine with what it measures, so it does as little as it can: frames are encoded once, acknowledgements are read in
+// A load is a thread that produces the same batch again and again over connections of its own, each with so many requests that are not yet
+// acknowledged. It shares the machine with what it measures, so it does as little as it can: frames are encoded once, acknowledgements are read in
 // place, and the thread's CPU time is known apart from the broker's.
 type load struct {
 	conns []*loadConn
@@ -27,9 +27,10 @@ type loadConn struct {
 	fd     int
 	file   interface{ Close() error }
 	frame  []byte
-	sent   time.Time
-	id     uint32
-	last   int64 // offset
+	sent   []time.Time // of the requests that are not acknowledged, in order
+	id     uint32      // of the last request
+	acked  uint32      // that of the last acknowledgement
+	last   int64       // offset
 	answer []byte
 	have   int
 }
@@ -68,44 +69,35 @@ func (l *load) close() {
 	}
 }
 
-// run produces until stop, and until what was sent is acknowledged.
-func (l *load) run(stop *atomic.Bool) error {
+// run produces until stop, and until what was sent is acknowledged. window is how many requests of a connection are on their way at a time.
+func (l *load) run(stop *atomic.Bool, window int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	start := threadCPU()
 	defer func() { l.cpu = threadCPU() - start }()
-	if len(l.conns) == 1 { // nothing to choose from
-		c := l.conns[0]
-		for !stop.Load() {
-			if err := c.send(); err != nil {
-				return err
-			}
-			for done := false; !done; {
-				var err error
-				if done, err = c.receive(); err != nil {
-					return err
-				}
-			}
-			l.took = append(l.took, time.Since(c.sent))
-		}
-		return nil
-	}
 	ep, err := unix.EpollCreate1(0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(ep)
+	pending := 0
 	for i, c := range l.conns {
 		if err := unix.EpollCtl(ep, unix.EPOLL_CTL_ADD, c.fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(i)}); err != nil {
 			return err
 		}
-		if err := c.send(); err != nil {
-			return err
+		for range window {
+			if err := c.send(); err != nil {
+				return err
+			}
+			pending++
 		}
 	}
 	events := make([]unix.EpollEvent, len(l.conns))
-	for pending := len(l.conns); pending > 0; {
-		n, err := unix.EpollWait(ep, events, int(loadTimeout.Milliseconds()))
+	for pending > 0 {
+		n := 1
+		if len(l.conns) > 1 { // otherwise there is nothing to choose from
+			n, err = unix.EpollWait(ep, events, int(loadTimeout.Milliseconds()))
+		}
 		switch {
 		case err == unix.EINTR:
 			continue
@@ -116,20 +108,18 @@ func (l *load) run(stop *atomic.Bool) error {
 		}
 		for _, e := range events[:n] {
 			c := l.conns[e.Fd]
-			done, err := c.receive()
+			acks, err := c.receive()
 			if err != nil {
 				return err
 			}
-			if !done {
-				continue
-			}
-			l.took = append(l.took, time.Since(c.sent))
-			if stop.Load() {
-				pending--
-				continue
-			}
-			if err := c.send(); err != nil {
-				return err
+			for range acks {
+				l.took = append(l.took, time.Since(c.sent[0]))
+				c.sent = c.sent[:copy(c.sent, c.sent[1:])]
+				if stop.Load() {
+					pending--
+				} else if err := c.send(); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -139,7 +129,7 @@ func (l *load) run(stop *atomic.Bool) error {
 func (c *loadConn) send() error {
 	c.id++
 	binary.BigEndian.PutUint32(c.frame[8:], c.id) // behind the length, the key and the version
-	c.sent, c.have = time.Now(), 0
+	c.sent = append(c.sent, time.Now())
 	for b := c.frame; len(b) > 0; {
 		n, err := unix.Write(c.fd, b)
 		if err == unix.EINTR {
@@ -153,29 +143,35 @@ func (c *loadConn) send() error {
 	return nil
 }
 
-// receive reads what there is of the answer; done says that it was whole and good.
-func (c *loadConn) receive() (done bool, err error) {
+// receive reads what there is of answers, and returns how many were whole and good.
+func (c *loadConn) receive() (acks int, err error) {
 	n, err := unix.Read(c.fd, c.answer[c.have:])
 	switch {
 	case err == unix.EINTR:
-		return false, nil
+		return 0, nil
 	case err != nil:
-		return false, fmt.Errorf("reading an acknowledgement: %w", err)
+		return 0, fmt.Errorf("reading an acknowledgement: %w", err)
 	case n == 0:
-		return false, errors.New("the broker closed a connection")
+		return 0, errors.New("the broker closed a connection")
 	}
 	c.have += n
-	if c.have < 4 {
-		return false, nil
+	b := c.answer[:c.have]
+	for len(b) >= 4 {
+		size := 4 + int64(binary.BigEndian.Uint32(b))
+		if size > int64(len(c.answer)) {
+			return acks, fmt.Errorf("an answer of %d bytes where an acknowledgement is due", size)
+		}
+		if int64(len(b)) < size {
+			break
+		}
+		if err := c.check(b[4:size]); err != nil {
+			return acks, err
+		}
+		b = b[size:]
+		acks++
 	}
-	size := int64(binary.BigEndian.Uint32(c.answer)) + 4
-	if size > int64(len(c.answer)) || int64(c.have) > size {
-		return false, fmt.Errorf("an answer of %d bytes where an acknowledgement is due", size)
-	}
-	if int64(c.have) < size {
-		return false, nil
-	}
-	return true, c.check(c.answer[4:size])
+	c.have = copy(c.answer, b)
+	return acks, nil
 }
 
 // check takes an acknowledgement of one batch apart (version 9 of the response).
@@ -184,8 +180,9 @@ func (c *loadConn) check(b []byte) error {
 	if len(b) < 8 || b[4] != 0 || b[5] != 2 { // no tags, one topic
 		return malformed
 	}
-	if id := binary.BigEndian.Uint32(b); id != c.id {
-		return fmt.Errorf("an acknowledgement of request %d where %d is due", id, c.id)
+	c.acked++
+	if id := binary.BigEndian.Uint32(b); id != c.acked {
+		return fmt.Errorf("an acknowledgement of request %d where %d is due", id, c.acked)
 	}
 	name := int(b[6]) - 1
 	if b = b[7:]; name < 0 || len(b) < name+1+4+2+8 || b[name] != 2 { // one partition

@@ -44,6 +44,7 @@ type LogResult struct {
 	DeviceP99        float64 `json:"device_sync_p99_ms"`
 	BatchBytes       int     `json:"batch_bytes"`
 	BatchConnections int     `json:"batch_connections"`
+	BatchInFlight    int     `json:"batch_in_flight"` // of each of them
 	BytesPerSecond   int64   `json:"batch_bytes_per_second"`
 	BatchBrokerCPU   float64 `json:"batch_broker_cpu_s_per_gb"`
 	BatchClientCPU   float64 `json:"batch_client_cpu_s_per_gb"`
@@ -55,6 +56,7 @@ const (
 	recordBytes      = 1 << 10
 	batchRecords     = 900 // of 1 KB: a batch below Kafka's default limit of 1 MB
 	batchConnections = 4
+	batchInFlight    = 4 // clients have five by default
 )
 
 // Log measures durable produce: single records of 1 KB over many connections, then large batches, the latter next to the disk's own speed.
@@ -70,7 +72,7 @@ func Log(ctx context.Context, o LogOptions) (r *LogResult, err error) {
 		return nil, err
 	}
 	defer clean()
-	r = &LogResult{Connections: o.Connections, BatchConnections: batchConnections}
+	r = &LogResult{Connections: o.Connections, BatchConnections: batchConnections, BatchInFlight: batchInFlight}
 	d, err := openDevice(o.Dir, 256<<20)
 	if err != nil {
 		return nil, err
@@ -98,10 +100,10 @@ func Log(ctx context.Context, o LogOptions) (r *LogResult, err error) {
 		t.addr = n.KafkaAddr()
 	}
 	// A while before, for what is made once: files, and the journal's segments.
-	if _, err := t.produce(ctx, batchConnections, batchConnections, batchRecords, o.For/2); err != nil {
+	if _, err := t.produce(ctx, batchConnections, batchConnections, batchRecords, batchInFlight, o.For/2); err != nil {
 		return nil, err
 	}
-	single, err := t.produce(ctx, o.Connections, 1, 1, o.For)
+	single, err := t.produce(ctx, o.Connections, 1, 1, 1, o.For)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +117,7 @@ func Log(ctx context.Context, o LogOptions) (r *LogResult, err error) {
 	if err != nil {
 		return nil, err
 	}
-	large, err := t.produce(ctx, batchConnections, batchConnections, batchRecords, o.For)
+	large, err := t.produce(ctx, batchConnections, batchConnections, batchRecords, batchInFlight, o.For)
 	if err != nil {
 		return nil, err
 	}
@@ -221,8 +223,8 @@ type produced struct {
 }
 
 // produce sends one batch again and again over so many connections, spread over the partitions and run by so many threads, for a time. Each
-// connection waits for its acknowledgement.
-func (t *target) produce(ctx context.Context, connections, threads, records int, during time.Duration) (p produced, err error) {
+// connection has at most so many requests in flight.
+func (t *target) produce(ctx context.Context, connections, threads, records, window int, during time.Duration) (p produced, err error) {
 	b := record.NewBuilder(record.None)
 	value := make([]byte, recordBytes)
 	for i := range records {
@@ -252,7 +254,7 @@ func (t *target) produce(ctx context.Context, connections, threads, records int,
 	begun, cpu := time.Now(), t.cpu()
 	for i := range loads {
 		wg.Go(func() {
-			e := loads[i].run(&stop)
+			e := loads[i].run(&stop, window)
 			mu.Lock()
 			defer mu.Unlock()
 			err = errors.Join(err, e)

@@ -301,3 +301,6 @@ func (b *Broker) DefaultPartitions() int32 { return b.o.DefaultPartitions }
 
 // Wait returns when the unit at lsn is durable and applied.
 func (b *Broker) Wait(ctx context.Context, lsn journal.LSN) error { return b.journal.Wait(ctx, lsn) }
+
+// Durable is the LSN of the last unit that Wait returns for at once.
+func (b *Broker) Durable() journal.LSN { return b.journal.Durable() }

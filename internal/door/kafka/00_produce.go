@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"sync"
@@ -37,7 +36,7 @@ type produceCall struct {
 
 // producedTopic is one topic of the request; its partitions are items[from:to].
 type producedTopic struct {
-	name     []byte // copied; empty from v13 on
+	name     string // empty from v13 on
 	id       broker.TopicID
 	from, to int
 }
@@ -56,8 +55,8 @@ func (p *produceCall) release() {
 	produceCalls.Put(p)
 }
 
-// produce takes the request apart, sequences it, and returns what waits for its sync; nil when nobody wants an answer.
-func (c *conn) produce(h *requestHeader, body []byte) (func(context.Context) (response, error), error) {
+// produce takes the request apart, sequences it, and returns what is to be answered; nil when nobody wants an answer.
+func (c *conn) produce(h *requestHeader, body []byte) (*produceCall, error) {
 	p := produceCalls.Get().(*produceCall)
 	p.c, p.version, p.wait = c, h.version, 0
 	transactional, err := p.parse(body)
@@ -94,17 +93,23 @@ func (c *conn) produce(h *requestHeader, body []byte) (func(context.Context) (re
 	case 1:
 		p.wait = 0
 	}
-	return func(context.Context) (response, error) {
-		if p.wait != 0 {
-			// Not the connection's context: what is in the journal is answered for even while the server stops.
-			if err := c.s.b.Wait(c.s.ctx, p.wait); err != nil {
-				// The journal has failed. Nobody knows whether the records will be there after a restart, so nothing is said.
-				c.s.log.Error("a produce request cannot be acknowledged", "err", err)
-				return nil, errDrop
-			}
+	return p, nil
+}
+
+// ready says that everything is durable that the answer promises.
+func (p *produceCall) ready() bool { return p.wait == 0 || p.wait <= p.c.s.b.Durable() }
+
+// await returns the answer when that is so.
+func (p *produceCall) await() (response, error) {
+	if !p.ready() {
+		// Not the connection's context: what is in the journal is answered for even while the server stops.
+		if err := p.c.s.b.Wait(p.c.s.ctx, p.wait); err != nil {
+			// The journal has failed. Nobody knows whether the records will be there after a restart, so nothing is said.
+			p.c.s.log.Error("a produce request cannot be acknowledged", "err", err)
+			return nil, errDrop
 		}
-		return p, nil
-	}, nil
+	}
+	return p, nil
 }
 
 var errAcks = errors.New("acks must be 0, 1 or -1 (all)")
@@ -128,8 +133,11 @@ func (p *produceCall) parse(body []byte) (transactional bool, err error) {
 			topic, known = p.c.s.b.TopicByID(t.id)
 		} else {
 			name, _ := w.string(flexible)
-			t.name = append([]byte(nil), name...)
-			topic, known = p.c.s.b.Topic(string(name))
+			if topic, known = p.c.s.b.Topic(string(name)); known {
+				t.name = topic.Name
+			} else {
+				t.name = string(name)
+			}
 		}
 		for range w.array(flexible, 5) {
 			index := w.int32()
@@ -184,7 +192,7 @@ func (p *produceCall) appendTo(dst []byte) ([]byte, []part) {
 		if v >= 13 {
 			dst = append(dst, t.id[:]...)
 		} else {
-			dst = appendString(dst, string(t.name), flexible)
+			dst = appendString(dst, t.name, flexible)
 		}
 		dst = appendArrayLen(dst, t.to-t.from, flexible)
 		for i := t.from; i < t.to; i++ {

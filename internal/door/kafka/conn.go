@@ -28,17 +28,29 @@ type conn struct {
 	queue  chan pending // from the reader to the writer; its capacity bounds what is in flight
 
 	stopping atomic.Bool
-	in       *bufio.Reader // small requests come with one system call; large ones pass it by
-	frame    []byte        // the reader's, reused for small produce requests
-	out      []byte        // the writer's, reused
+
+	// The reader's:
+	in        *bufio.Reader // small requests come with one system call; large ones pass it by
+	frame     []byte        // reused for small produce requests
+	clientID  string        // of the last request: most often it is that of the next
+	lastRead  time.Time     // when the last request had been read
+	readArmed time.Time     // when the deadline was set
+
+	// The writer's:
+	out        []byte // responses that are ready and not sent
+	writeArmed time.Time
 }
 
-// pending is a request that has been read and has not been answered.
+// pending is a request that has been read and has not been answered: what is produced, or anything else as a function.
 type pending struct {
-	header requestHeader
-	start  time.Time
-	run    func(ctx context.Context) (response, error)
+	header   requestHeader
+	start    time.Time
+	produced *produceCall
+	run      func(ctx context.Context) (response, error)
 }
+
+// ready says that the answer has nothing to wait for.
+func (p *pending) ready() bool { return p.produced != nil && p.produced.ready() }
 
 // response is what is written behind the response header.
 type response interface {
@@ -149,14 +161,24 @@ func (c *conn) readLoop() error {
 
 // awaitFrame arms the idle timeout, unless the connection is to take nothing more.
 func (c *conn) awaitFrame() error {
-	if err := c.nc.SetReadDeadline(time.Now().Add(c.s.o.IdleTimeout)); err != nil {
-		return err
+	now := c.lastRead
+	if now.IsZero() {
+		now = time.Now()
+	}
+	if now.Sub(c.readArmed) >= c.s.o.IdleTimeout/coarse {
+		if err := c.nc.SetReadDeadline(now.Add(c.s.o.IdleTimeout)); err != nil {
+			return err
+		}
+		c.readArmed = now
 	}
 	if c.stopping.Load() || c.ctx.Err() != nil { // set meanwhile, and overwritten by the line above
 		return errDrop
 	}
 	return nil
 }
+
+// coarse is by which part of itself a timeout may be shorter than it says: setting a deadline anew for every request costs more than looking at the clock.
+const coarse = 8
 
 // minRequestBytes is the header of a request without a client id.
 const minRequestBytes = 8
@@ -232,7 +254,8 @@ func (c *conn) take(frame []byte) error {
 	if err != nil {
 		return err
 	}
-	if p.run == nil {
+	c.lastRead = p.start
+	if p.run == nil && p.produced == nil {
 		return nil // acks=0
 	}
 	c.queue <- p // the writer empties the queue to the end, whatever happens to it
@@ -262,10 +285,11 @@ func (c *conn) readFrame(buf, head []byte, n int) ([]byte, error) {
 
 // accept takes a whole frame apart, and sequences what is produced.
 func (c *conn) accept(frame []byte) (pending, error) {
-	h, body, err := parseHeader(frame)
+	h, body, err := parseHeader(frame, c.clientID)
 	if err != nil {
 		return pending{}, err
 	}
+	c.clientID = h.clientID
 	p := pending{header: h, start: time.Now()}
 	a := apis[h.key]
 	if a == nil {
@@ -279,7 +303,7 @@ func (c *conn) accept(frame []byte) (pending, error) {
 		return pending{}, fmt.Errorf("%s version %d is not served; %d to %d are", a.name(), h.version, a.min, a.max)
 	}
 	if h.key == keyProduce {
-		p.run, err = c.produce(&p.header, body)
+		p.produced, err = c.produce(&p.header, body)
 		return p, err
 	}
 	req := kmsg.RequestForKey(h.key)
@@ -304,8 +328,8 @@ func (c *conn) accept(frame []byte) (pending, error) {
 	return p, nil
 }
 
-// parseHeader reads the request header, whose version depends on the API.
-func parseHeader(frame []byte) (h requestHeader, body []byte, err error) {
+// parseHeader reads the request header, whose version depends on the API. The client's id is most often the one it gave before.
+func parseHeader(frame []byte, before string) (h requestHeader, body []byte, err error) {
 	bad := func() (requestHeader, []byte, error) {
 		return h, nil, errors.New("a request header is malformed")
 	}
@@ -325,7 +349,9 @@ func parseHeader(frame []byte) (h requestHeader, body []byte, err error) {
 		return bad()
 	}
 	if n > 0 {
-		h.clientID = string(frame[:n])
+		if h.clientID = before; string(frame[:n]) != before {
+			h.clientID = string(frame[:n])
+		}
 		frame = frame[n:]
 	}
 	if h.key == keyAPIVersions && !apis[h.key].serves(h.version) {
@@ -362,47 +388,75 @@ func flexibleFrom(key, version int16) bool {
 	return key >= 0 && int(key) < len(flexibleSince) && version >= flexibleSince[key]
 }
 
+// writeLoop answers in order. Responses that are ready together leave together.
 func (c *conn) writeLoop() error {
 	for p := range c.queue {
-		if err := c.answer(p); err != nil {
+		if len(c.out) > 0 && !p.ready() {
+			if err := c.flush(); err != nil {
+				return err
+			}
+		}
+		if err := c.answer(&p); err != nil {
 			return err
+		}
+		if len(c.queue) == 0 || len(c.out) >= smallFrame {
+			if err := c.flush(); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (c *conn) answer(p pending) error {
-	resp, err := p.run(c.ctx)
+// answer puts the response into the buffer, or sends it if there is more to it than fits one.
+func (c *conn) answer(p *pending) error {
+	var resp response
+	var err error
+	if p.produced != nil {
+		resp, err = p.produced.await()
+	} else {
+		resp, err = p.run(c.ctx)
+	}
 	if err != nil {
 		return err
 	}
 	defer resp.release()
-	buf := append(c.out[:0], 0, 0, 0, 0)
+	from := len(c.out)
+	buf := append(c.out, 0, 0, 0, 0)
 	buf = binary.BigEndian.AppendUint32(buf, uint32(p.header.correlationID))
 	// The header of an ApiVersions response is always version 0: a client that asks does not know yet what it can expect.
 	if p.header.flexible && p.header.key != keyAPIVersions {
 		buf = append(buf, 0)
 	}
 	buf, parts := resp.appendTo(buf)
-	size := len(buf) - 4
+	size := len(buf) - from - 4
 	for i := range parts {
 		size += parts[i].chunk.Len()
 	}
-	binary.BigEndian.PutUint32(buf, uint32(size))
-	err = c.write(buf, parts)
-	if c.out = buf[:0]; cap(buf) > keepFrame {
-		c.out = nil
+	binary.BigEndian.PutUint32(buf[from:], uint32(size))
+	c.out = buf
+	if len(parts) > 0 {
+		err = c.write(parts)
 	}
 	c.s.metrics.wrote(4 + size)
 	c.s.metrics.request(p.header.key, time.Since(p.start))
 	return err
 }
 
+// flush sends what is in the buffer.
+func (c *conn) flush() error {
+	err := c.writeBytes(c.out)
+	if c.out = c.out[:0]; cap(c.out) > keepFrame {
+		c.out = nil
+	}
+	return err
+}
+
 // write sends the buffer with the parts in their places.
-func (c *conn) write(buf []byte, parts []part) error {
+func (c *conn) write(parts []part) error {
 	sent := 0
 	for i := range parts {
-		if err := c.writeBytes(buf[sent:parts[i].at]); err != nil {
+		if err := c.writeBytes(c.out[sent:parts[i].at]); err != nil {
 			return err
 		}
 		sent = parts[i].at
@@ -413,7 +467,9 @@ func (c *conn) write(buf []byte, parts []part) error {
 			return err
 		}
 	}
-	return c.writeBytes(buf[sent:])
+	rest := copy(c.out, c.out[sent:])
+	c.out = c.out[:rest]
+	return nil
 }
 
 func (c *conn) writeBytes(b []byte) error {
@@ -429,9 +485,13 @@ func (c *conn) writeBytes(b []byte) error {
 
 // armWrite gives the client a while to take the next piece; less when the server is stopping.
 func (c *conn) armWrite() error {
-	d := c.s.o.WriteTimeout
-	if c.stopping.Load() {
+	now, d := time.Now(), c.s.o.WriteTimeout
+	switch {
+	case c.stopping.Load():
 		d = min(d, time.Second)
+	case now.Sub(c.writeArmed) < d/coarse:
+		return nil
 	}
-	return c.nc.SetWriteDeadline(time.Now().Add(d))
+	c.writeArmed = now
+	return c.nc.SetWriteDeadline(now.Add(d))
 }

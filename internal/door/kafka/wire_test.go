@@ -120,7 +120,7 @@ func FuzzProduceRequest(f *testing.F) {
 func FuzzRequestHeader(f *testing.F) {
 	f.Add([]byte{0, 18, 0, 3, 0, 0, 0, 1, 0, 1, 'c', 0})
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		h, body, err := parseHeader(frame)
+		h, body, err := parseHeader(frame, "")
 		if err == nil && len(body) > len(frame) {
 			t.Fatal(h)
 		}
