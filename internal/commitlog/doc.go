@@ -54,6 +54,12 @@ type Config struct {
 	IndexIntervalBytes int           // 0: 4096
 	RetentionBytes     int64         // <= 0: no bound
 	Retention          time.Duration // <= 0: no bound
+
+	// Compact says that the log is compacted; see Clean.
+	Compact          bool
+	DeleteRetention  time.Duration // how long tombstones stay after the first pass that met them
+	MinCompactionLag time.Duration // records that are younger stay as they are
+	MaxCompactionLag time.Duration // <= 0: no bound; see Dirt
 }
 
 func (c *Config) setDefaults() {

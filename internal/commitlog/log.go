@@ -30,12 +30,15 @@ type Log struct {
 	damage     error // isolates the partition
 	start, end int64
 	recorded   int64      // end in the last checkpoint: retention stays below it
-	holes      int64      // offsets below may be missing: compaction took them
 	segments   []*segment // by base; the last is active
 	begun      time.Time  // of the active segment
 	dirChanged bool       // files were made or removed since the folder was synced
 	dirty      bool
 	buf        []byte
+
+	clean    cleanState
+	cleaning sync.Mutex    // held by a pass of compaction; taken before mu
+	closing  chan struct{} // of the pass that runs; closed by Close
 
 	producers       Producers
 	producersLoaded bool
@@ -134,6 +137,16 @@ func (l *Log) load() error {
 	if err := vfs.MkdirAll(fs, l.dir); err != nil {
 		return fmt.Errorf("open log %s: %w", l.name, err)
 	}
+	if found, err := l.finishSwaps(names); err != nil {
+		return l.isolate(err)
+	} else if found {
+		if names, err = fs.List(l.dir); err != nil {
+			return fmt.Errorf("open log %s: %w", l.name, err)
+		}
+	}
+	if err := l.loadCleanState(); err != nil {
+		return err
+	}
 	l.segments, l.snapshotAt = nil, -1
 	for _, name := range names {
 		path := fs.PathJoin(l.dir, name)
@@ -146,7 +159,7 @@ func (l *Log) load() error {
 			l.segments = append(l.segments, &segment{base: base, path: strings.TrimSuffix(path, ".log"), size: st.Size(), largest: math.MinInt64})
 			continue
 		}
-		for _, suffix := range []string{".deleted", ".cleaned", ".swap", ".tmp"} {
+		for _, suffix := range []string{".deleted", cleanedSuffix, swapSuffix, ".tmp"} {
 			if strings.HasSuffix(name, suffix) {
 				if err := fs.Remove(path); err != nil {
 					return fmt.Errorf("open log %s: %w", l.name, err)
@@ -155,8 +168,14 @@ func (l *Log) load() error {
 		}
 	}
 	slices.SortFunc(l.segments, func(a, b *segment) int { return int(min(1, max(-1, a.base-b.base))) })
+	holes := l.clean.holes
 	if err := l.place(); err != nil {
 		return l.isolate(err)
+	}
+	if l.clean.holes != holes { // segments from elsewhere, which are compacted
+		if err := vfs.WriteFile(fs, l.dir, cleanName, l.clean.encode()); err != nil {
+			return fmt.Errorf("open log %s: %w", l.name, err)
+		}
 	}
 	l.begun = l.m.o.Clock.Now()
 	l.loaded, l.fresh = true, false
@@ -180,6 +199,12 @@ func (l *Log) place() error {
 }
 
 func (l *Log) placeUnknown() error {
+	compacted := false
+	defer func() {
+		if compacted {
+			l.clean.holes = max(l.clean.holes, l.end)
+		}
+	}()
 	for i, s := range l.segments {
 		if i == 0 {
 			l.start, l.end = s.base, s.base
@@ -192,9 +217,11 @@ func (l *Log) placeUnknown() error {
 			h.release()
 			return &CorruptError{File: s.logPath(), Reason: fmt.Sprintf("it begins before offset %d, where the segment before it ends", l.end)}
 		}
+		compacted = compacted || s.base != l.end
 		l.end = max(l.end, s.base)
 		s.indexed = true
 		next, err := scan(h, s.logPath(), 0, s.base, math.MaxInt64, s.size, true, func(b *record.Header, pos int64) bool {
+			compacted = compacted || b.BaseOffset != l.end
 			s.note(b, pos, l.config.IndexIntervalBytes)
 			l.end = b.NextOffset()
 			return true
@@ -289,7 +316,7 @@ func (l *Log) cutAt(s *segment, h *handle, end int64, useIndex bool) error {
 	if indexed > 0 {
 		reached = -1
 	}
-	_, err := scan(h, s.logPath(), from, s.expect(from), l.holes, s.size, true, func(b *record.Header, pos int64) bool {
+	_, err := scan(h, s.logPath(), from, s.expect(from), l.clean.holes, s.size, true, func(b *record.Header, pos int64) bool {
 		if b.BaseOffset >= end {
 			return false
 		}
@@ -419,9 +446,10 @@ func (l *Log) Append(batch []byte) error {
 	return nil
 }
 
-// compare checks that a batch below the end is the one that is there. One below the start was removed since.
+// compare checks that a batch below the end is the one that is there. One below the start was removed since, and one below the holes
+// may have been changed by compaction; both were durable in the file.
 func (l *Log) compare(want *record.Header) error {
-	if want.NextOffset() <= l.start || len(l.segments) == 0 || want.BaseOffset < l.segments[0].base {
+	if want.NextOffset() <= max(l.start, l.clean.holes) || len(l.segments) == 0 || want.BaseOffset < l.segments[0].base {
 		return nil
 	}
 	s := l.segmentOf(want.BaseOffset)
@@ -613,7 +641,12 @@ func (l *Log) Close() error {
 		l.dropTail(s)
 		l.m.files.forget(s.logPath())
 	}
+	if l.closing != nil {
+		close(l.closing)
+	}
 	l.mu.Unlock()
+	l.cleaning.Lock()   // a pass that runs ends soon, and touches the folder no more
+	l.cleaning.Unlock() //nolint:staticcheck // only waits
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()
 	delete(l.m.dirty, l)

@@ -97,7 +97,7 @@ func (l *Log) walkFrom(s *segment, offset int64, fn func(h *record.Header, pos i
 		}
 		from := s.locate(offset)
 		astray, met := false, false
-		_, err = scan(f, s.logPath(), from, s.expect(from), l.holes, s.size, false, func(h *record.Header, pos int64) bool {
+		_, err = scan(f, s.logPath(), from, s.expect(from), l.clean.holes, s.size, false, func(h *record.Header, pos int64) bool {
 			if pos == from && from > 0 && h.BaseOffset > offset && !again {
 				astray = true
 				return false
@@ -128,7 +128,7 @@ func (l *Log) rebuildIndex(s *segment) error {
 	}
 	defer f.release()
 	s.forgetIndex()
-	if _, err := scan(f, s.logPath(), 0, s.base, l.holes, s.size, false, func(h *record.Header, pos int64) bool {
+	if _, err := scan(f, s.logPath(), 0, s.base, l.clean.holes, s.size, false, func(h *record.Header, pos int64) bool {
 		s.note(h, pos, l.config.IndexIntervalBytes)
 		return true
 	}); err != nil {
@@ -159,7 +159,7 @@ func (l *Log) Read(offset int64, maxBytes int, limit int64, atLeastOne bool) (Ch
 		if err != nil {
 			return Chunk{}, l.isolateRead(err)
 		}
-		if found && c.length > 0 && c.First > offset && c.First >= l.holes {
+		if found && c.length > 0 && c.First > offset && c.First >= l.clean.holes {
 			c.Release()
 			return Chunk{}, l.isolateRead(&CorruptError{File: l.segments[i].logPath(), Reason: fmt.Sprintf("the batch with offset %d is missing before it", offset)})
 		}
@@ -167,6 +167,9 @@ func (l *Log) Read(offset int64, maxBytes int, limit int64, atLeastOne bool) (Ch
 			return c, nil
 		}
 		// The segment ends before the offset.
+	}
+	if offset < l.clean.holes {
+		return Chunk{First: offset, Next: l.end}, nil
 	}
 	last := l.segments[len(l.segments)-1]
 	return Chunk{}, l.isolateRead(&CorruptError{File: last.logPath(), Offset: last.size, Reason: fmt.Sprintf("offset %d is in no batch, and the log ends at %d", offset, l.end)})
@@ -222,7 +225,7 @@ func (l *Log) readSegment(s *segment, offset int64, maxBytes int, limit int64, a
 	if skipTo > end {
 		// An index entry in the middle may be wrong: then the shorter chunk is right, too.
 		at, next := end, c.Next
-		_, serr := scan(f, s.logPath(), skipTo, s.expect(skipTo), l.holes, s.size, false, func(h *record.Header, pos int64) bool {
+		_, serr := scan(f, s.logPath(), skipTo, s.expect(skipTo), l.clean.holes, s.size, false, func(h *record.Header, pos int64) bool {
 			if h.BaseOffset < next || h.NextOffset() > limit || pos+int64(h.Size())-begin > int64(maxBytes) {
 				return false
 			}
@@ -247,7 +250,7 @@ func (l *Log) readSegment(s *segment, offset int64, maxBytes int, limit int64, a
 // shortens the chunk.
 func (l *Log) verify(s *segment, f *handle, begin, end int64, c *Chunk) (int64, error) {
 	next := c.First
-	at, err := scan(f, s.logPath(), begin, c.First, l.holes, end, true, func(h *record.Header, pos int64) bool {
+	at, err := scan(f, s.logPath(), begin, c.First, l.clean.holes, end, true, func(h *record.Header, pos int64) bool {
 		next = h.NextOffset()
 		return true
 	})

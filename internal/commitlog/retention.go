@@ -49,7 +49,7 @@ func (l *Log) ApplyRetention(now time.Time, highWatermark int64) (newStart int64
 		if len(l.segments) > 1 {
 			next = l.segments[1].base
 		}
-		if next > min(highWatermark, l.recorded) || s.size == 0 {
+		if next > min(highWatermark, l.recorded) || s.size == 0 || s.pinned {
 			break
 		}
 		gone := next <= l.start
@@ -102,7 +102,7 @@ func (l *Log) tooOld(s *segment, before int64) (bool, error) {
 	}
 	defer f.release()
 	largest := int64(math.MinInt64)
-	if _, err := scan(f, s.logPath(), 0, s.base, l.holes, s.size, false, func(h *record.Header, pos int64) bool {
+	if _, err := scan(f, s.logPath(), 0, s.base, l.clean.holes, s.size, false, func(h *record.Header, pos int64) bool {
 		largest = max(largest, h.MaxTimestamp)
 		return true
 	}); err != nil {

@@ -29,6 +29,8 @@ type segment struct {
 	// The bytes from..to were written by this process, or their checksums were verified.
 	verifiedFrom, verifiedTo int64
 	unsynced                 bool
+	pinned                   bool // a pass of compaction reads it: it must stay
+	swapped                  bool // its file still has the name of step 2 in swap.go
 	// tail is what comes behind the bytes in the file, within size; only the active segment has one. See tail.go.
 	tail []byte
 }
@@ -51,7 +53,13 @@ const (
 
 func segmentName(base int64) string { return fmt.Sprintf("%020d", base) }
 
-func (s *segment) logPath() string   { return s.path + ".log" }
+func (s *segment) logPath() string {
+	if s.swapped {
+		return s.path + ".log" + swapSuffix
+	}
+	return s.path + ".log"
+}
+
 func (s *segment) indexPath() string { return s.path + ".index" }
 func (s *segment) timePath() string  { return s.path + ".timeindex" }
 
@@ -167,7 +175,7 @@ func (l *Log) ensureIndex(s *segment) error {
 		s.forgetIndex()
 	}
 	last := len(s.index) - 1
-	_, err = scan(h, s.logPath(), from, s.expect(from), l.holes, s.size, false, func(h *record.Header, pos int64) bool {
+	_, err = scan(h, s.logPath(), from, s.expect(from), l.clean.holes, s.size, false, func(h *record.Header, pos int64) bool {
 		if last >= 0 && pos == from {
 			s.sinceIx = int64(h.Size())
 			s.largest = max(s.largest, h.MaxTimestamp)
