@@ -41,6 +41,8 @@ type Batch struct {
 	Cols []*Vector
 	// Weights is nil when every row has weight +1. -1 retracts a row; other weights are legal.
 	Weights []int64
+	// Late makes the columns that are nil. It is itself nil but on the way from a source to a filter.
+	Late Late
 
 	spare []int64 // memory for Weights, kept between uses
 	view  bool    // Weights belong to another batch

@@ -29,6 +29,15 @@ type Striped interface {
 	MaxTimeBefore(partition int, pos int64) (int64, bool)
 }
 
+// Late is a source that can make some columns after the fact, for those rows only that are wanted: where a filter stands behind it.
+type Late interface {
+	Source
+	// MakesLate tells whether that pays for a column: it costs to make, and its rows cannot fail.
+	MakesLate(column int) bool
+	// OpenLate is Open, but the columns in late, which are not among columns, are not read: Rows.Make makes them.
+	OpenLate(partition int, columns, late []int) (Partition, error)
+}
+
 // Bounded is a source that ends: when a reader has come to the end of every partition, event time is over and all windows close.
 type Bounded interface {
 	Source
@@ -46,7 +55,7 @@ type Partition interface {
 	Close() error
 }
 
-// Rows is a chunk of decoded rows, in the order of their offsets. The memory that Cols, Bad and Raw show belongs to the
+// Rows is a chunk of decoded rows, in the order of their offsets. The memory that Cols, Bad, Raw and Make show belongs to the
 // Partition and is valid until its next Read or Close.
 type Rows struct {
 	Len int
@@ -60,6 +69,9 @@ type Rows struct {
 	Appended []int64
 	// Raw gives the bytes of a row's record, for dead letters; nil when the source has none.
 	Raw func(row int) []byte
+	// Make makes late column i, by its place among those that OpenLate was given, for the given rows (indexes, ascending; nil: all)
+	// in dst. Nil when there are none.
+	Make func(i int, rows []int32, dst *column.Vector)
 	// Bad are the records in the range that could not be decoded.
 	Bad []Bad
 }
@@ -78,7 +90,7 @@ func (r *Rows) Reset(n int) {
 		r.Cols = append(r.Cols, &column.Vector{})
 	}
 	r.Cols = r.Cols[:n]
-	r.Offsets, r.Appended, r.Raw = r.Offsets[:0], r.Appended[:0], nil
+	r.Offsets, r.Appended, r.Raw, r.Make = r.Offsets[:0], r.Appended[:0], nil, nil
 	clear(r.Bad)
 	r.Bad = r.Bad[:0]
 }

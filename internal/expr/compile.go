@@ -49,7 +49,7 @@ func (u *unit) selectRows(r *run, sel, dst []int32) []int32 {
 // run is one evaluation.
 type run struct {
 	ctx *Context
-	in  *column.Batch
+	in  input
 	n   int
 	err *pgerr.Error // the first failure, when nobody collects them
 	// fan is set while a constant is computed: its failure is that of all rows that want it.
@@ -65,7 +65,15 @@ func (r *run) start(ctx *Context, in *column.Batch) {
 	if ctx == nil {
 		ctx = background
 	}
-	r.ctx, r.in, r.n, r.err, r.fan = ctx, in, in.Len, nil, false
+	r.ctx, r.n, r.err, r.fan = ctx, in.Len, nil, false
+	r.in.begin(in)
+	r.serial++
+}
+
+// narrow goes on with some rows of the input.
+func (r *run) narrow(rows []int32) {
+	r.in.narrow(rows)
+	r.n = len(rows)
 	r.serial++
 }
 
@@ -106,7 +114,9 @@ func (p *pool) put(s []int32) { p.free = append(p.free, s) }
 
 type compiler struct {
 	inputs []column.Type
-	memos  map[string]*memo // of calls that occur more than once
+	shapes shapes
+	memos  []*memo // by shape's number
+	stage  int     // of a group: 0 for the filter, 1 for what is behind it
 }
 
 func (c *compiler) all(nodes []*Node) ([]unit, error) {
@@ -250,8 +260,8 @@ func (c *compiler) call(n *Node, args []unit) (unit, error) {
 			return unit{evaluator: constEval{v}, typ: n.Type, konst: true, value: v}, nil
 		}
 	}
-	if !e.konst && len(c.memos) > 0 {
-		if m := c.memos[string(appendShape(nil, n))]; m != nil {
+	if !e.konst && e.selects == nil { // a comparison mostly selects rows without making a vector
+		if m := c.memo(n); m != nil {
 			return unit{evaluator: sharedEval{e, m}, typ: n.Type}, nil
 		}
 	}

@@ -73,11 +73,11 @@ func number(text string, pos int) (*Node, error) {
 	return Const(tNumeric, d.String(), pos), nil
 }
 
-// spread makes a vector of n rows of a constant.
-func (p *Program) spread(v *column.Vector, n int) *column.Vector {
-	if p.out == nil {
-		p.out = column.NewVector(p.typ, n)
+// spread makes a vector of n rows of a constant, in *out, which is made when it is first needed.
+func spread(out **column.Vector, v *column.Vector, n int) *column.Vector {
+	if *out == nil {
+		*out = column.NewVector(v.Type, n)
 	}
-	p.out.Fill(v, 0, n)
-	return p.out
+	(*out).Fill(v, 0, n)
+	return *out
 }

@@ -62,6 +62,16 @@ func (e *RowErrors) Remaining(n int, dst []int32) []int32 {
 	return dst
 }
 
+// Without appends those of rows that did not fail; dst may be rows[:0].
+func (e *RowErrors) Without(rows, dst []int32) []int32 {
+	for _, i := range rows {
+		if !e.Failed(i) {
+			dst = append(dst, i)
+		}
+	}
+	return dst
+}
+
 // Reset forgets everything, for the next batch.
 func (e *RowErrors) Reset() {
 	clear(e.bits)

@@ -100,7 +100,7 @@ func asInt(b bool) int {
 
 type columnEval int
 
-func (e columnEval) eval(r *run, _ []int32) *column.Vector { return r.in.Cols[e] }
+func (e columnEval) eval(r *run, _ []int32) *column.Vector { return r.in.column(int(e)) }
 
 type constEval struct{ v *column.Vector }
 

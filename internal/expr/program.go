@@ -19,7 +19,8 @@ func (p *Program) Type() column.Type { return p.typ }
 // Compile makes a program of an expression over a batch with columns of the given types. It fails when the expression
 // names an overload that this binary does not have.
 func Compile(n *Node, inputs []column.Type) (*Program, error) {
-	c := compiler{inputs: inputs, memos: repeated(n)}
+	c := compiler{inputs: inputs}
+	c.share(n)
 	u, err := c.compile(n)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func (p *Program) Eval(ctx *Context, in *column.Batch) (*column.Vector, error) {
 		return nil, r.err
 	}
 	if p.root.konst {
-		v = p.spread(v, in.Len)
+		v = spread(&p.out, v, in.Len)
 	}
 	return v, nil
 }
@@ -45,7 +46,7 @@ func (p *Program) Eval(ctx *Context, in *column.Batch) (*column.Vector, error) {
 // Select appends the rows for which the expression, a boolean, is true, in ascending order.
 func (p *Program) Select(ctx *Context, in *column.Batch, dst []int32) ([]int32, error) {
 	if p.typ.Kind != column.Bool {
-		return dst, pgerr.Internal("a predicate of type %s", TypeName(p.typ))
+		return dst, notPredicate(p.typ)
 	}
 	r := &p.run
 	r.start(ctx, in)
@@ -54,4 +55,8 @@ func (p *Program) Select(ctx *Context, in *column.Batch, dst []int32) ([]int32, 
 		return dst[:0], r.err
 	}
 	return dst, nil
+}
+
+func notPredicate(t column.Type) error {
+	return pgerr.Internal("a predicate of type %s", TypeName(t))
 }

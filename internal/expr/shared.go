@@ -1,106 +1,160 @@
 package expr
 
 import (
-	"fmt"
-	"strconv"
+	"encoding/binary"
+	"slices"
 
 	"github.com/leat-io/leat/internal/column"
 )
 
-// sharedEval is one of several equal calls in a program (lower(x) in each branch of a CASE): when one of them has been computed for all rows of
-// the batch the others take its result. Each has an evaluator of its own, for those that are asked for some rows only.
+// sharedEval is one of several equal calls (lower(x) in each branch of a CASE, or in a filter and in the output): when one of them has
+// been computed for all rows that another one is asked for, that one takes its result. Each has an evaluator of its own, for what it
+// computed may be in use.
 type sharedEval struct {
 	own  *callEval
 	memo *memo
 }
 
+// memo is the last result of equal calls in a batch.
 type memo struct {
 	serial uint64 // of the run that v is of
 	v      *column.Vector
+	all    bool // v has all rows; else those in rows
+	rows   column.Bitmap
+	count  int // how many of rows
+
+	kept        column.Vector // v, carried over the filter
+	first, last int           // the stages (0: filter, 1: behind it) that it is used in
 }
 
 func (e sharedEval) eval(r *run, sel []int32) *column.Vector {
-	if e.memo.serial == r.serial {
-		return e.memo.v
+	m := e.memo
+	if m.serial == r.serial && m.covers(sel) {
+		return m.v
 	}
 	v := e.own.eval(r, sel)
-	if sel == nil && r.err == nil {
-		e.memo.serial, e.memo.v = r.serial, v
+	if r.err == nil {
+		m.keep(r, v, sel)
 	}
 	return v
 }
 
-// repeated finds the calls that occur more than once: by their key, with a memo for each. Comparisons are left out, for they mostly select rows
-// without making a vector.
-func repeated(n *Node) map[string]*memo {
-	if size(n) > maxShared {
-		return nil // keys of keys: what this costs grows with the square
+// covers tells whether v has all rows of a selection.
+func (m *memo) covers(sel []int32) bool {
+	if m.all {
+		return true
 	}
-	counts := map[string]int{}
-	if !countCalls(n, counts) {
-		return nil
-	}
-	memos := map[string]*memo{}
-	for key, count := range counts {
-		if count > 1 {
-			memos[key] = &memo{}
-		}
-	}
-	return memos
-}
-
-// maxShared is how large an expression may be for its calls to be compared.
-const maxShared = 300
-
-func size(n *Node) int {
-	if n == nil {
-		return 1
-	}
-	k := 1
-	for _, a := range n.Args {
-		k += size(a)
-	}
-	return k
-}
-
-// countCalls counts the calls of n by key; false if n is different each time it is computed.
-func countCalls(n *Node, counts map[string]int) (same bool) {
-	if n == nil {
+	if sel == nil || len(sel) > m.count {
 		return false
 	}
-	same = true
-	for _, a := range n.Args {
-		same = countCalls(a, counts) && same
-	}
-	if n.Op == OpCall {
-		if o := registered().byID[n.Func]; o != nil && o.Volatility == Volatile {
-			same = false
-		}
-		if same && n.Type.Kind != column.Bool {
-			counts[string(appendShape(nil, n))]++
+	for _, row := range sel {
+		if m.rows[row>>6]>>(uint(row)&63)&1 == 0 {
+			return false
 		}
 	}
-	return same
+	return true
 }
 
-// appendShape appends what makes an expression what it is: everything but where it stands.
-func appendShape(dst []byte, n *Node) []byte {
-	if n == nil {
-		return append(dst, "nil"...)
+// keep takes a result for a selection, unless there is one for more rows.
+func (m *memo) keep(r *run, v *column.Vector, sel []int32) {
+	if m.serial == r.serial && (m.all || sel != nil && len(sel) <= m.count) {
+		return
 	}
-	dst = append(dst, n.Op...)
-	dst = append(dst, ' ')
-	dst = fmt.Appendf(dst, "%+v", n.Type) // all of it: names leave out what some types differ in
-	dst = append(dst, ' ')
-	dst = strconv.AppendInt(dst, int64(n.Index), 10)
-	dst = strconv.AppendQuote(dst, n.Func)
-	if n.Text != nil {
-		dst = strconv.AppendQuote(dst, *n.Text)
+	m.serial, m.v, m.all, m.count = r.serial, v, sel == nil, len(sel)
+	if sel == nil {
+		return
 	}
-	dst = append(dst, '(')
+	words := (r.n + 63) >> 6
+	m.rows = slices.Grow(m.rows[:0], words)[:words]
+	clear(m.rows)
+	for _, row := range sel {
+		m.rows[row>>6] |= 1 << (uint(row) & 63)
+	}
+}
+
+// shapes tells which of the expressions of a compiler are equal: equal ones get one number.
+type shapes struct {
+	numbers  map[shape]int
+	of       map[*Node]int
+	uses     []int // by number: in how many places of different expressions it stands
+	volatile []bool
+	key      []byte
+}
+
+// shape is what makes an expression what it is: everything but where it stands.
+type shape struct {
+	op   Op
+	typ  column.Type
+	idx  int
+	fn   string
+	text string
+	null bool
+	args string // their numbers
+}
+
+// share notes expressions that will be compiled, before any of them is.
+func (c *compiler) share(list ...*Node) {
+	for _, n := range list {
+		if n == nil || len(n.Args) == 0 {
+			continue
+		}
+		if c.shapes.numbers == nil {
+			c.shapes = shapes{numbers: map[shape]int{}, of: map[*Node]int{}}
+		}
+		c.shapes.uses[c.shapes.number(n)]++
+	}
+}
+
+func (s *shapes) number(n *Node) int {
+	if n == nil { // a damaged plan: compile says so
+		n = &Node{}
+	}
+	at := len(s.key)
+	args := make([]int, 0, 8)
 	for _, a := range n.Args {
-		dst = appendShape(dst, a)
-		dst = append(dst, ',')
+		args = append(args, s.number(a))
 	}
-	return append(dst, ')')
+	for _, a := range args {
+		s.key = binary.AppendUvarint(s.key, uint64(a))
+	}
+	k := shape{op: n.Op, typ: n.Type, idx: n.Index, fn: n.Func, null: n.Text == nil, args: string(s.key[at:])}
+	s.key = s.key[:at]
+	if n.Text != nil {
+		k.text = *n.Text
+	}
+	id, known := s.numbers[k]
+	if !known {
+		id = len(s.uses)
+		s.numbers[k] = id
+		volatile := false
+		if n.Op == OpCall {
+			o := registered().byID[n.Func]
+			volatile = o != nil && o.Volatility == Volatile
+		}
+		for _, a := range args {
+			s.uses[a]++
+			volatile = volatile || s.volatile[a]
+		}
+		s.uses, s.volatile = append(s.uses, 0), append(s.volatile, volatile)
+	}
+	s.of[n] = id
+	return id
+}
+
+// memo is the one that a call shares with calls that are equal to it, nil if there are none.
+func (c *compiler) memo(n *Node) *memo {
+	id, ok := c.shapes.of[n]
+	if !ok || c.shapes.uses[id] < 2 || c.shapes.volatile[id] {
+		return nil
+	}
+	if c.memos == nil {
+		c.memos = make([]*memo, len(c.shapes.uses))
+	}
+	m := c.memos[id]
+	if m == nil {
+		m = &memo{first: c.stage}
+		c.memos[id] = m
+	}
+	m.last = c.stage
+	return m
 }

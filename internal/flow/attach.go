@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/sql/plan"
 )
 
@@ -31,14 +32,30 @@ func (i *Island) Attach(spec JobSpec) (err error) {
 			i.remove(j)
 		}
 	}()
-	made := make([]*node, len(spec.Plan.Nodes)) // by plan index
 	for k, p := range spec.Plan.Nodes {
 		for _, in := range p.Inputs {
 			if in < 0 || in >= k {
 				return fmt.Errorf("the plan of %s: node %d reads node %d", spec.Name, k, in)
 			}
 		}
+	}
+	readBy := onlyReaders(spec.Plan)
+	made := make([]*node, len(spec.Plan.Nodes)) // by plan index
+	for k, p := range spec.Plan.Nodes {
 		n := &node{job: j, index: k, plan: p}
+		switch next := readBy[k]; {
+		case next == nil:
+		case p.Kind == plan.KindFilter && next.Kind == plan.KindProject:
+			made[k] = made[p.Inputs[0]] // the projection does it
+			continue
+		case p.Kind == plan.KindScan && next.Kind == plan.KindFilter:
+			n.late = unseen(next.Filter.Predicate, len(p.Columns))
+		}
+		if p.Kind == plan.KindProject {
+			if f := spec.Plan.Nodes[p.Inputs[0]]; f.Kind == plan.KindFilter && readBy[p.Inputs[0]] == p {
+				n.filter = f.Filter.Predicate
+			}
+		}
 		for port, in := range p.Inputs {
 			src := i.partitioned(j, made[in], n, port)
 			n.inputs = append(n.inputs, src)
@@ -52,6 +69,36 @@ func (i *Island) Attach(spec JobSpec) (err error) {
 	i.byID[spec.ID] = j
 	i.budget()
 	return nil
+}
+
+// onlyReaders has, for each node of a plan, the one that reads it, nil if there are several or none.
+func onlyReaders(p *plan.Plan) []*plan.Node {
+	by := make([]*plan.Node, len(p.Nodes))
+	seen := make([]bool, len(p.Nodes))
+	for _, n := range p.Nodes {
+		for _, in := range n.Inputs {
+			by[in] = n
+			if seen[in] {
+				by[in] = nil
+			}
+			seen[in] = true
+		}
+	}
+	return by
+}
+
+// unseen tells which of a number of columns an expression does not name.
+func unseen(e *expr.Node, columns int) []bool {
+	list := make([]bool, columns)
+	for i := range list {
+		list[i] = true
+	}
+	eachColumn(e, func(c int) {
+		if c < columns {
+			list[c] = false
+		}
+	})
+	return list
 }
 
 // place connects a node whose inputs are known, and makes its instances.
@@ -139,11 +186,9 @@ func (i *Island) placeScan(j *job, n *node) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range s.Columns {
-		r.want(c)
-	}
 	n.inputs = nil
 	r.node.outs = append(r.node.outs, edge{n, 0})
+	r.choose()
 	if spec.EventTime >= 0 {
 		n.readers = append(n.readers, r.id)
 	}
@@ -178,7 +223,6 @@ func (i *Island) readerFor(j *job, spec *SourceSpec) (*reader, error) {
 	if r == nil {
 		i.reads++
 		r = newReader(i.reads, spec, start, state)
-		r.node = &node{}
 		i.readers = append(i.readers, r)
 	}
 	r.jobs = append(r.jobs, j)
@@ -195,12 +239,8 @@ func (i *Island) mergeReaders() {
 			if x.spec.Relation != y.spec.Relation || x.start != y.start || !x.state.same(&y.state) {
 				continue
 			}
-			for c, need := range y.need {
-				if need {
-					x.want(c)
-				}
-			}
 			x.node.outs = append(x.node.outs, y.node.outs...)
+			x.choose()
 			for _, j := range y.jobs {
 				j.readers[x.spec.Relation] = x
 				x.jobs = append(x.jobs, j)
@@ -276,6 +316,8 @@ func (i *Island) remove(j *job) {
 		r.jobs = slices.DeleteFunc(r.jobs, func(o *job) bool { return o == j })
 		if len(r.jobs) == 0 {
 			i.dropReader(r)
+		} else {
+			r.choose()
 		}
 	}
 	for _, w := range i.workers {

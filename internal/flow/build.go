@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/flow/operator"
 	"github.com/leat-io/leat/internal/flow/operator/aggregate"
 	"github.com/leat-io/leat/internal/flow/operator/join"
@@ -131,9 +132,9 @@ func (i *Island) operator(j *job, n *node, env *operator.Env) (operator.Operator
 	case plan.KindUnion:
 		return newUnion(p), nil
 	case plan.KindFilter:
-		return project.NewFilter(env, p.Filter, in)
+		return project.New(env, p.Filter.Predicate, nil, in)
 	case plan.KindProject:
-		return project.NewProject(env, p.Project, in)
+		return project.New(env, n.filter, append([]*expr.Node{}, p.Project.Exprs...), in)
 	case plan.KindWindow:
 		mark := n.inputs[0].plan.RowWatermark
 		var late window.Late

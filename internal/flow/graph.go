@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/flow/operator"
 	"github.com/leat-io/leat/internal/flow/operator/sink"
 	"github.com/leat-io/leat/internal/sql/plan"
@@ -25,6 +26,8 @@ type node struct {
 	stateless bool
 	exchange  *exchange
 	backfill  *backfill
+	filter    *expr.Node // of a projection that does the filter before it, too
+	late      []bool     // of a scan before a filter, by column: the filter does not look at it
 }
 
 // edge leads to an input port of a node.

@@ -23,6 +23,7 @@ type scan struct {
 	w       *worker
 	columns []int
 	out     column.Batch
+	of      column.Late // of the batch at hand
 	passed  column.Batch
 	rows    []int32
 }
@@ -47,8 +48,15 @@ func (s *scan) emit(b *column.Batch, out operator.Output) error {
 	for _, c := range s.columns {
 		s.out.Cols = append(s.out.Cols, b.Cols[c])
 	}
+	s.out.Late, s.of = nil, b.Late
+	if b.Late != nil && len(s.n.late) > 0 {
+		s.out.Late = s
+	}
 	return out.Push(&s.out)
 }
+
+// Make is column.Late's.
+func (s *scan) Make(i int, rows []int32, dst *column.Vector) { s.of.Make(s.columns[i], rows, dst) }
 
 // EndEpoch is operator.Operator's.
 func (s *scan) EndEpoch(*operator.Epoch, operator.Output) (bool, error) { return true, nil }

@@ -18,46 +18,74 @@ type reader struct {
 	state SourceState
 	node  *node // its outs are the jobs' scans
 	jobs  []*job
-	// need tells which columns of the source are made; decode are the connector's among them, in order.
+	// need tells which columns of the source are made; decode are the connector's among them, in order. late are columns of the connector
+	// that are made only when, and for which rows, somebody asks.
 	need   []bool
 	decode []int
-	opens  int // goes up when need changes: workers open their partitions again
+	late   []int
+	opens  int // goes up when they change: workers open their partitions again
 }
 
 func newReader(id int, spec *SourceSpec, start string, state SourceState) *reader {
-	r := &reader{id: id, spec: spec, start: start, state: state, need: make([]bool, len(spec.Columns))}
-	if spec.EventTime >= 0 {
-		r.want(spec.EventTime)
+	return &reader{id: id, spec: spec, start: start, state: state, node: &node{}}
+}
+
+// choose finds which columns are made, by who reads what. A column is late when one scan alone reads it, with a filter behind it that
+// does not look at the column: several would make it several times.
+func (r *reader) choose() {
+	cols := len(r.spec.Columns)
+	need, asks := make([]bool, cols), make([]int, cols)
+	if r.spec.EventTime >= 0 {
+		r.want(need, r.spec.EventTime)
 	}
-	for i, c := range spec.Columns {
-		if c.NotNull || spec.Checked && c.canFail() {
-			r.want(i)
+	for i, c := range r.spec.Columns {
+		if c.NotNull || r.spec.Checked && c.canFail() {
+			r.want(need, i)
 		}
 	}
-	return r
+	source, _ := r.spec.Source.(connector.Late)
+	for _, e := range r.node.outs {
+		for k, c := range e.to.plan.Scan.Columns {
+			switch {
+			case c >= cols:
+			case source != nil && len(e.to.late) > 0 && e.to.late[k] && r.spec.Columns[c].Expr == nil && source.MakesLate(c):
+				asks[c]++
+			default:
+				r.want(need, c)
+			}
+		}
+	}
+	var decode, late []int
+	for i := range cols {
+		switch {
+		case r.spec.Columns[i].Expr != nil:
+		case need[i] || asks[i] > 1:
+			need[i] = true
+			decode = append(decode, i)
+		case asks[i] == 1:
+			late = append(late, i)
+		}
+	}
+	if r.opens == 0 || !slices.Equal(need, r.need) || !slices.Equal(late, r.late) {
+		r.need, r.decode, r.late = need, decode, late
+		r.opens++
+	}
+}
+
+// want notes that a column is made, and those that it is computed from.
+func (r *reader) want(need []bool, col int) {
+	if col >= len(need) || need[col] {
+		return
+	}
+	need[col] = true
+	if e := r.spec.Columns[col].Expr; e != nil {
+		eachColumn(e, func(c int) { r.want(need, c) })
+	}
 }
 
 // canFail tells whether there can be records that give no value for the column.
 func (c *SourceColumn) canFail() bool {
 	return c.Expr != nil || c.Type.Kind != column.Text && c.Type.Kind != column.Bytea || c.Type.Precision > 0
-}
-
-// want makes the reader make a column, and those that it is computed from.
-func (r *reader) want(col int) {
-	if col >= len(r.need) || r.need[col] {
-		return
-	}
-	r.need[col] = true
-	r.opens++
-	if e := r.spec.Columns[col].Expr; e != nil {
-		eachColumn(e, r.want)
-	}
-	r.decode = r.decode[:0]
-	for i, n := range r.need {
-		if n && r.spec.Columns[i].Expr == nil {
-			r.decode = append(r.decode, i)
-		}
-	}
 }
 
 // eachColumn calls fn for every input column that an expression names.

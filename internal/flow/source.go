@@ -25,13 +25,13 @@ type readerInstance struct {
 	opens  int
 	parts  map[int]connector.Partition
 	rows   connector.Rows
-	progs  []*expr.Program // by column, nil where the connector makes it
+	gens   *expr.Group // the generated columns that are needed, nil if there are none
+	gen    []int       // which they are
 	in     column.Batch    // the chunk as decoded and generated
 	keep   column.Batch    // the same without its dead letters
 	alive  []int32
 	errs   expr.RowErrors
 	reason []string // of rows that are dead, by row
-	nulls  []*column.Vector
 	meta   [3]*column.Vector
 	counts operator.Counts
 }
@@ -47,17 +47,18 @@ func (w *worker) openReader(r *reader) (*readerInstance, error) {
 	}
 	in = &readerInstance{r: r, opens: r.opens, parts: map[int]connector.Partition{}}
 	types := r.spec.types()
-	in.progs = make([]*expr.Program, len(r.spec.Columns))
-	in.nulls = make([]*column.Vector, len(types))
+	var exprs []*expr.Node
 	for i, c := range r.spec.Columns {
-		if c.Expr == nil || !r.need[i] {
-			continue
+		if c.Expr != nil && r.need[i] {
+			in.gen, exprs = append(in.gen, i), append(exprs, c.Expr)
 		}
-		p, err := expr.Compile(c.Expr, types)
+	}
+	if exprs != nil {
+		g, err := expr.CompileGroup(nil, exprs, types)
 		if err != nil {
-			return nil, fmt.Errorf("generated column %s of source %s: %w", c.Name, r.spec.Name, err)
+			return nil, fmt.Errorf("the generated columns of source %s: %w", r.spec.Name, err)
 		}
-		in.progs[i] = p
+		in.gens = g
 	}
 	in.in.Cols = make([]*column.Vector, len(types))
 	in.keep.Cols = make([]*column.Vector, len(types))
@@ -110,7 +111,12 @@ func (w *worker) readChunk(t *readTask) (err error) {
 	in := t.in
 	part := in.parts[t.p]
 	if part == nil {
-		if part, err = t.r.spec.Source.Open(t.p, t.r.decode); err != nil {
+		if len(t.r.late) > 0 {
+			part, err = t.r.spec.Source.(connector.Late).OpenLate(t.p, t.r.decode, t.r.late)
+		} else {
+			part, err = t.r.spec.Source.Open(t.p, t.r.decode)
+		}
+		if err != nil {
 			return err
 		}
 		in.parts[t.p] = part
@@ -151,7 +157,7 @@ func (w *worker) letter(r *reader, p int, offset int64, reason string, data []by
 func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
 	r, spec, n := in.r, in.r.spec, in.rows.Len
 	b := &in.in
-	b.Len, b.Weights = n, nil
+	b.Len, b.Weights, b.Late = n, nil, nil
 	for i := range b.Cols {
 		b.Cols[i] = nil
 	}
@@ -172,12 +178,12 @@ func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
 		}
 	}
 	w.ctx.Errors = &in.errs
-	for i, p := range in.progs {
-		if p == nil {
-			continue
-		}
+	if in.gens != nil {
+		in.gens.Start(&w.ctx, b)
+	}
+	for k, i := range in.gen {
 		before := in.errs.Len()
-		v, err := p.Eval(&w.ctx, b)
+		v, err := in.gens.Eval(k)
 		if err != nil {
 			for row := range n {
 				kill(row, "generated column "+spec.Columns[i].Name+": "+err.Error())
@@ -216,6 +222,9 @@ func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
 		b.Cols[len(spec.Columns)+i] = in.meta[i]
 	}
 	if bad == 0 {
+		if len(r.late) > 0 {
+			b.Late = in
+		}
 		return b
 	}
 	in.alive = in.alive[:0]
@@ -245,8 +254,19 @@ func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
 			in.keep.Cols[i] = nil
 		}
 	}
+	for i, c := range r.late {
+		if in.keep.Cols[c] == nil {
+			in.keep.Cols[c] = &column.Vector{}
+		}
+		in.rows.Make(i, in.alive, in.keep.Cols[c])
+	}
 	in.keep.Len = len(in.alive)
 	return &in.keep
+}
+
+// Make is column.Late's.
+func (in *readerInstance) Make(col int, rows []int32, dst *column.Vector) {
+	in.rows.Make(slices.Index(in.r.late, col), rows, dst)
 }
 
 // watermarks runs the partition's maximum event time over the rows, in order, and writes each row's watermark. A row that

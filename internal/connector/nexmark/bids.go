@@ -36,8 +36,8 @@ func newTexts(list [][]byte, room int) texts {
 	return t
 }
 
-// bidBuffers are a reader's memory for the draws of a chunk of bids.
-type bidBuffers struct {
+// bidDraws are the draws of some bids.
+type bidDraws struct {
 	number  []int64
 	streams []random
 	channel []int32
@@ -51,19 +51,70 @@ func (r *reader) readBids(from, to int64, limit int, out *connector.Rows) int64 
 	next := r.bidNumbers(from, to, limit, out)
 	n := len(b.number)
 	out.Len = n
-	if r.stage >= drawParties {
-		b.streams = slices.Grow(b.streams[:0], n)[:n]
+	into := drawsInto{auctions: r.ints(out, bidAuction, n), bidders: r.ints(out, bidBidder, n), prices: r.ints(out, bidPrice, n)}
+	r.draw(b, drawNothing, r.stage, into)
+	for i, f := range r.columns {
+		r.fill(out.Cols[i], f, b)
+	}
+	if len(r.late) > 0 {
+		r.drawn, out.Make = false, r.make
+	}
+	return next
+}
+
+// make makes late column i of the given rows of the chunk at hand, drawing for them what was not drawn for all.
+func (r *reader) make(i int, rows []int32, dst *column.Vector) {
+	if all := rows == nil; !r.drawn || r.someAll != all || !slices.Equal(rows, r.someRows) {
+		r.drawn, r.someAll = true, all
+		r.someRows = append(r.someRows[:0], rows...)
+		r.some.take(&r.bids, r.stage, rows)
+		r.draw(&r.some, r.stage, r.lateStage, drawsInto{})
+	}
+	r.fill(dst, r.late[i], &r.some)
+}
+
+// take makes b the given rows (nil: all) of what was drawn up to a stage.
+func (b *bidDraws) take(all *bidDraws, upTo stage, rows []int32) {
+	b.number = pick(b.number, all.number, rows)
+	if upTo >= drawParties {
+		b.streams = pick(b.streams, all.streams, rows)
+	}
+	if upTo >= drawChannels {
+		b.channel = pick(b.channel, all.channel, rows)
+	}
+	if upTo >= drawAll {
+		b.at, b.size = pick(b.at, all.at, rows), pick(b.size, all.size, rows)
+	}
+}
+
+func pick[T any](dst, src []T, rows []int32) []T {
+	if rows == nil {
+		return append(dst[:0], src...)
+	}
+	dst = slices.Grow(dst[:0], len(rows))[:len(rows)]
+	for i, row := range rows {
+		dst[i] = src[row]
+	}
+	return dst
+}
+
+// drawsInto is where draws that are columns go, nil where nobody reads them.
+type drawsInto struct{ auctions, bidders, prices []int64 }
+
+// draw takes draws from one stage to another.
+func (r *reader) draw(b *bidDraws, from, upTo stage, into drawsInto) {
+	if from < drawParties && upTo >= drawParties {
+		b.streams = slices.Grow(b.streams[:0], len(b.number))[:len(b.number)]
 		seed := r.g.config.Seed + uint64(r.g.config.FirstEventID)
 		for i, number := range b.number {
 			b.streams[i] = random(seed + uint64(number))
 		}
-		r.drawParties(r.ints(out, bidAuction, n), r.ints(out, bidBidder, n))
+		r.drawParties(b, into.auctions, into.bidders)
 	}
-	if r.stage >= drawPrices {
-		if v := r.vector(out, bidPrice); v != nil {
-			v.Resize(column.TInt64, n)
-			for i := range v.I64 {
-				v.I64[i] = drawPrice(&b.streams[i])
+	if from < drawPrices && upTo >= drawPrices {
+		if into.prices != nil {
+			for i := range into.prices {
+				into.prices[i] = drawPrice(&b.streams[i])
 			}
 		} else {
 			for i := range b.streams {
@@ -71,14 +122,12 @@ func (r *reader) readBids(from, to int64, limit int, out *connector.Rows) int64 
 			}
 		}
 	}
-	if r.stage >= drawChannels {
-		r.drawChannels(n)
+	if from < drawChannels && upTo >= drawChannels {
+		b.drawChannels()
 	}
-	if r.stage >= drawAll {
-		r.drawExtras(n)
+	if from < drawAll && upTo >= drawAll {
+		b.drawExtras()
 	}
-	r.fillBids(out, n)
-	return next
 }
 
 // bidNumbers finds the bids' numbers and positions.
@@ -136,8 +185,8 @@ func (r *reader) ints(out *connector.Rows, get getter, n int) []int64 {
 
 // drawParties draws auctions and bidders. Half of the rows take a hot auction and leave out a draw, at random: both are computed and one is
 // chosen, for a branch would be mispredicted every other time.
-func (r *reader) drawParties(auctions, bidders []int64) {
-	b, first := &r.bids, r.g.config.FirstEventID
+func (r *reader) drawParties(b *bidDraws, auctions, bidders []int64) {
+	first := r.g.config.FirstEventID
 	for i, number := range b.number {
 		id := first + number
 		last, person := lastAuction(id), lastPerson(id)
@@ -176,8 +225,8 @@ func (r *reader) drawParties(auctions, bidders []int64) {
 }
 
 // drawChannels draws each row's place in the tables of channels and urls.
-func (r *reader) drawChannels(n int) {
-	b := &r.bids
+func (b *bidDraws) drawChannels() {
+	n := len(b.streams)
 	b.channel = slices.Grow(b.channel[:0], n)[:n]
 	for i := range b.channel {
 		s := b.streams[i]
@@ -191,8 +240,8 @@ func (r *reader) drawChannels(n int) {
 }
 
 // drawExtras draws where in the pool each row's extra is.
-func (r *reader) drawExtras(n int) {
-	b := &r.bids
+func (b *bidDraws) drawExtras() {
+	n := len(b.streams)
 	b.at, b.size = slices.Grow(b.at[:0], n)[:n], slices.Grow(b.size[:0], n)[:n]
 	const rest = bidBytes - bidExtraSoFar
 	spread := int32(math.Floor(float64(rest)*0.2 + 0.5))
@@ -204,37 +253,34 @@ func (r *reader) drawExtras(n int) {
 	}
 }
 
-// fillBids fills the columns that are not filled by their draws.
-func (r *reader) fillBids(out *connector.Rows, n int) {
-	b := &r.bids
-	for i, f := range r.columns {
-		v := out.Cols[i]
-		switch f.get {
-		case bidAuction, bidBidder, bidPrice:
-			v.Type = f.typ
-		case bidTime:
-			v.Resize(f.typ, n)
-			r.times(v.I64)
-		case bidChannel:
-			v.Resize(f.typ, n)
-			fillShort(v, &r.g.channelTexts, b.channel)
-		case bidURL:
-			v.Resize(f.typ, n)
-			fillLong(v, &r.g.urlTexts, b.channel)
-		case bidExtra:
-			v.Resize(f.typ, n)
-			v.Data = slices.Grow(v.Data[:0], n*textRoom)[:n*textRoom]
-			end := uint32(0)
-			for k, at := range b.at {
-				*(*[textRoom]byte)(v.Data[end:]) = *(*[textRoom]byte)(r.g.pool[at:])
-				end += uint32(b.size[k])
-				v.Off[k+1] = end
-			}
-			v.Data = v.Data[:end]
-		default:
-			for range n {
-				v.AppendNull()
-			}
+// fill fills a column, unless its draws have done so.
+func (r *reader) fill(v *column.Vector, f field, b *bidDraws) {
+	n := len(b.number)
+	switch f.get {
+	case bidAuction, bidBidder, bidPrice:
+		v.Type = f.typ
+	case bidTime:
+		v.Resize(f.typ, n)
+		r.times(v.I64)
+	case bidChannel:
+		v.Resize(f.typ, n)
+		fillShort(v, &r.g.channelTexts, b.channel)
+	case bidURL:
+		v.Resize(f.typ, n)
+		fillLong(v, &r.g.urlTexts, b.channel)
+	case bidExtra:
+		v.Resize(f.typ, n)
+		v.Data = slices.Grow(v.Data[:0], n*textRoom)[:n*textRoom]
+		end := uint32(0)
+		for k, at := range b.at {
+			*(*[textRoom]byte)(v.Data[end:]) = *(*[textRoom]byte)(r.g.pool[at:])
+			end += uint32(b.size[k])
+			v.Off[k+1] = end
+		}
+		v.Data = v.Data[:end]
+	default:
+		for range n {
+			v.AppendNull()
 		}
 	}
 }

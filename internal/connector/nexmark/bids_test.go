@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -66,6 +67,80 @@ func TestColumnsAreTheRows(t *testing.T) {
 				}
 				compareBids(t, s.g, columns, at, next, &rows)
 				at = next
+			}
+		}
+	}
+}
+
+// TestLateColumnsAreTheColumns makes columns late, for random rows of each chunk, and compares them with those that are not.
+func TestLateColumnsAreTheColumns(t *testing.T) {
+	t.Parallel()
+	rnd := rand.New(rand.NewPCG(testSeed(t), 2))
+	for _, options := range []map[string]string{{OptionEvents: "3000000"}, {OptionEvents: "3000000", OptionOutOfOrder: "100"}} {
+		s, err := NewSource(bidsRelation(options))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 200 {
+			columns := rnd.Perm(7)[:1+rnd.IntN(7)]
+			var now, late []int
+			for _, c := range columns {
+				if s.MakesLate(c) && rnd.IntN(3) > 0 {
+					late = append(late, c)
+				} else {
+					now = append(now, c)
+				}
+			}
+			p, err := s.OpenLate(0, now, late)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain, err := s.Open(0, columns)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var rows, want connector.Rows
+			at := rnd.Int64N(2_900_000)
+			for range 3 {
+				to := at + 1 + rnd.Int64N(500)
+				if _, err := p.Read(at, to, 1024, &rows); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := plain.Read(at, to, 1024, &want); err != nil {
+					t.Fatal(err)
+				}
+				at = to
+				if rows.Len != want.Len {
+					t.Fatalf("%d rows, want %d", rows.Len, want.Len)
+				}
+				for range 2 {
+					some := []int32(nil)
+					if rnd.IntN(4) > 0 {
+						some = []int32{}
+						for i := range int32(rows.Len) {
+							if rnd.IntN(3) == 0 {
+								some = append(some, i)
+							}
+						}
+					}
+					for i, c := range late {
+						var got, w column.Vector
+						rows.Make(i, some, &got)
+						if some == nil {
+							w.CopyFrom(want.Cols[slices.Index(columns, c)])
+						} else {
+							w.Gather(want.Cols[slices.Index(columns, c)], some)
+						}
+						if err := got.Validate(); err != nil {
+							t.Fatal(err)
+						}
+						for k := range w.Len {
+							if got.Len != w.Len || !bytes.Equal(got.Bytes(k), w.Bytes(k)) {
+								t.Fatalf("columns %d, late %d: column %d of rows %d differs at %d", now, late, c, some, k)
+							}
+						}
+					}
+				}
 			}
 		}
 	}

@@ -146,12 +146,31 @@ func (s *Source) maxTimeOfKind(k int64) int64 {
 }
 
 // Open implements connector.Source.
-func (s *Source) Open(_ int, columns []int) (connector.Partition, error) {
+func (s *Source) Open(partition int, columns []int) (connector.Partition, error) {
+	return s.OpenLate(partition, columns, nil)
+}
+
+// MakesLate implements connector.Late: bids' texts are worth it.
+func (s *Source) MakesLate(column int) bool {
+	switch s.columns[column].get {
+	case bidChannel, bidURL, bidExtra:
+		return true
+	}
+	return false
+}
+
+// OpenLate implements connector.Late.
+func (s *Source) OpenLate(_ int, columns, late []int) (connector.Partition, error) {
 	r := &reader{g: s.g, kind: s.kind}
 	for _, c := range columns {
 		f := s.columns[c]
 		r.columns = append(r.columns, f)
 		r.stage = max(r.stage, f.get.stage())
+	}
+	for _, c := range late {
+		f := s.columns[c]
+		r.late = append(r.late, f)
+		r.lateStage = max(r.lateStage, f.get.stage())
 	}
 	return r, nil
 }
@@ -164,7 +183,14 @@ type reader struct {
 	stage   stage
 	person  PersonEvent
 	auction AuctionEvent
-	bids    bidBuffers
+	bids    bidDraws
+
+	late      []field
+	lateStage stage
+	some      bidDraws // of the rows that late columns were last made for
+	someRows  []int32
+	someAll   bool // they are all
+	drawn     bool // some is of the chunk at hand
 }
 
 // Close implements connector.Partition.

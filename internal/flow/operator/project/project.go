@@ -1,82 +1,64 @@
-// Package project has the operators that look at one row at a time: filter and project. They keep nothing.
+// Package project has the operators that look at one row at a time: filters, projections, and a filter with the projection behind it,
+// which are one operator. It keeps nothing.
 package project
 
 import (
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/flow/operator"
-	"github.com/leat-io/leat/internal/sql/plan"
 )
 
-// Filter keeps the rows for which its predicate is true.
-type Filter struct {
-	env  *operator.Env
-	prog *expr.Program
-	errs expr.RowErrors
-	rows []int32
-	out  column.Batch
-}
-
-// NewFilter makes a filter over rows of the given types.
-func NewFilter(env *operator.Env, p *plan.Filter, in []column.Type) (*Filter, error) {
-	prog, err := expr.Compile(p.Predicate, in)
-	if err != nil {
-		return nil, err
-	}
-	return &Filter{env: env, prog: prog}, nil
-}
-
-// Push is operator.Operator's.
-func (f *Filter) Push(_ int, b *column.Batch, out operator.Output) (bool, error) {
-	var err error
-	f.rows, err = f.prog.Select(f.env.Errors(&f.errs), b, f.rows[:0])
-	if err != nil {
-		return false, err
-	}
-	f.env.Counts.Failed += int64(f.errs.Len())
-	switch len(f.rows) {
-	case 0:
-		return true, nil
-	case b.Len:
-		return true, out.Push(b)
-	}
-	f.out.Gather(b, f.rows)
-	return true, out.Push(&f.out)
-}
-
-// EndEpoch is operator.Operator's.
-func (f *Filter) EndEpoch(*operator.Epoch, operator.Output) (bool, error) { return true, nil }
-
-// Project computes its output columns.
+// Project computes its output columns for the rows that pass its filter. A row whose filter or output fails is dropped. It takes batches
+// with late columns.
 type Project struct {
-	env   *operator.Env
-	progs []*expr.Program
-	errs  expr.RowErrors
-	rows  []int32
-	out   column.Batch
-	kept  column.Batch
+	env    *operator.Env
+	filter *expr.Node
+	exprs  []*expr.Node
+	in     []column.Type
+
+	group   *expr.Group // made when the first rows come
+	errs    expr.RowErrors
+	rows    []int32
+	left    []int32
+	weights []int64
+	out     column.Batch
+	kept    column.Batch
 }
 
-// NewProject makes a projection of rows of the given types.
-func NewProject(env *operator.Env, p *plan.Project, in []column.Type) (*Project, error) {
-	o := &Project{env: env}
-	for _, e := range p.Exprs {
-		prog, err := expr.Compile(e, in)
-		if err != nil {
-			return nil, err
+// New makes a projection of rows of the given types. filter, or exprs, is nil where there is none: all rows, all columns.
+func New(env *operator.Env, filter *expr.Node, exprs []*expr.Node, in []column.Type) (*Project, error) {
+	p := &Project{env: env, filter: filter, exprs: exprs, in: in}
+	if exprs == nil {
+		for i, t := range in {
+			p.exprs = append(p.exprs, expr.Column(i, t, 0))
 		}
-		o.progs = append(o.progs, prog)
 	}
-	o.out.Cols = make([]*column.Vector, len(o.progs))
-	return o, nil
+	if env.Worker > 0 {
+		return p, nil // worker 0 has tried
+	}
+	_, err := expr.CompileGroup(p.filter, p.exprs, in)
+	return p, err
 }
 
 // Push is operator.Operator's.
 func (p *Project) Push(_ int, b *column.Batch, out operator.Output) (bool, error) {
-	ctx := p.env.Errors(&p.errs)
+	if p.group == nil {
+		g, err := expr.CompileGroup(p.filter, p.exprs, p.in)
+		if err != nil {
+			return false, err
+		}
+		p.group, p.out.Cols = g, make([]*column.Vector, len(p.exprs))
+	}
+	p.group.Start(p.env.Errors(&p.errs), b)
 	p.out.Len, p.out.Weights = b.Len, b.Weights
-	for i, prog := range p.progs {
-		v, err := prog.Eval(ctx, b)
+	if p.filter != nil {
+		any, err := p.narrow(b)
+		if err != nil || !any {
+			return true, err
+		}
+	}
+	for i := range p.out.Cols {
+		v, err := p.group.Eval(i)
 		if err != nil {
 			return false, err
 		}
@@ -85,9 +67,38 @@ func (p *Project) Push(_ int, b *column.Batch, out operator.Output) (bool, error
 	if p.errs.Len() == 0 {
 		return true, out.Push(&p.out)
 	}
-	p.rows = p.env.Drop(&p.errs, b.Len, p.rows[:0])
-	p.kept.Gather(&p.out, p.rows)
+	p.left = p.env.Drop(&p.errs, p.out.Len, p.left[:0])
+	p.kept.Gather(&p.out, p.left)
 	return true, out.Push(&p.kept)
+}
+
+// narrow leaves the rows that pass the filter, and says whether there are any.
+func (p *Project) narrow(b *column.Batch) (any bool, err error) {
+	p.rows, err = p.group.Select(p.rows[:0])
+	if err != nil {
+		return false, err
+	}
+	if n := p.errs.Len(); n > 0 {
+		p.env.Counts.Failed += int64(n)
+		p.rows = p.errs.Without(p.rows, p.rows[:0])
+		p.errs.Reset()
+	}
+	switch len(p.rows) {
+	case 0:
+		return false, nil
+	case b.Len:
+		return true, nil
+	}
+	p.group.Narrow(p.rows)
+	p.out.Len = len(p.rows)
+	if b.Weights != nil {
+		p.weights = p.weights[:0]
+		for _, row := range p.rows {
+			p.weights = append(p.weights, b.Weights[row])
+		}
+		p.out.Weights = p.weights
+	}
+	return true, nil
 }
 
 // EndEpoch is operator.Operator's.
