@@ -204,6 +204,9 @@ func (b *Broker) Start(ctx context.Context) error {
 	if err := b.finishRecovery(); err != nil {
 		return err
 	}
+	if err := b.loadStarts(ctx); err != nil {
+		return fmt.Errorf("broker: load starts of partitions: %w", err)
+	}
 	if err := b.raiseEpoch(ctx); err != nil {
 		return err
 	}
@@ -292,6 +295,48 @@ func (b *Broker) LeaderEpoch() int32 { return b.epoch }
 
 // StorageLow reports whether the disk is nearly full: doors refuse to produce, and sources pause until it is false again.
 func (b *Broker) StorageLow() bool { return b.low.Load() }
+
+// Dir is the folder of partition files.
+func (b *Broker) Dir() string { return b.o.Dir }
+
+// DiskSpace returns the bytes of the disk below Dir, and how many are free; -1 if that is not known.
+func (b *Broker) DiskSpace() (total, usable int64) {
+	usage, err := b.o.FS.GetDiskUsage(b.o.Dir)
+	if err != nil {
+		return -1, -1
+	}
+	return int64(min(usage.TotalBytes, 1<<62)), int64(min(usage.AvailBytes, 1<<62))
+}
+
+// MetadataEnd is the end of what is durable of the journal, which is where the node's metadata is.
+func (b *Broker) MetadataEnd() int64 { return int64(b.journal.Durable()) }
+
+// TopicDefault returns the value of a topic setting where a topic has none, and whether the node was told so.
+func (b *Broker) TopicDefault(name string) (value string, told bool) {
+	if v, ok := b.o.TopicDefaults[name]; ok {
+		return v, true
+	}
+	def, _ := topicConfig(name)
+	return def.Default, false
+}
+
+// Bounds and ages that the node was started with, for those who describe it.
+func (b *Broker) Bounds() Bounds {
+	o := &b.o
+	return Bounds{
+		MaxPartitions: o.MaxPartitions, MaxGroupSize: o.MaxGroupSize, OffsetsRetention: o.OffsetsRetention, ProducerExpiry: o.ProducerExpiry,
+		RetentionInterval: o.RetentionInterval, InitialRebalanceDelay: o.InitialRebalanceDelay, MinSession: o.MinSessionTimeout,
+		MaxSession: o.MaxSessionTimeout, ConsumerSession: o.ConsumerSessionTimeout, ConsumerHeartbeat: o.ConsumerHeartbeat,
+	}
+}
+
+// Bounds is a part of the Options.
+type Bounds struct {
+	MaxPartitions, MaxGroupSize                         int
+	OffsetsRetention, ProducerExpiry, RetentionInterval time.Duration
+	InitialRebalanceDelay, MinSession, MaxSession       time.Duration
+	ConsumerSession, ConsumerHeartbeat                  time.Duration
+}
 
 // AutoCreates reports whether topics are made when clients ask for them.
 func (b *Broker) AutoCreates() bool { return b.o.AutoCreate }

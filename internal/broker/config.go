@@ -33,12 +33,19 @@ type ConfigDef struct {
 // file handling are taken and reported, since tools set them; the documentation says which have an effect.
 var TopicConfigs = []ConfigDef{
 	{"cleanup.policy", "delete", ConfigList, "delete, compact or both", cleanupPolicy},
-	{"compression.type", "producer", ConfigString, "producer keeps batches as they came", oneOf("producer")},
+	{"compression.gzip.level", "-1", ConfigInt, "has no effect: batches are compressed at the library's own level", gzipLevel},
+	{"compression.lz4.level", "9", ConfigInt, "has no effect: batches are compressed at the library's own level", within(1, 17)},
+	{"compression.type", "producer", ConfigString, "producer keeps batches as they came; others are compressed anew", oneOf("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd")},
+	{"compression.zstd.level", "3", ConfigInt, "has no effect: batches are compressed at the library's own level", within(-131072, 22)},
 	{"delete.retention.ms", "86400000", ConfigLong, "how long a tombstone is kept after compaction", atLeast(0)},
 	{"file.delete.delay.ms", "60000", ConfigLong, "has no effect", atLeast(0)},
 	{"flush.messages", "9223372036854775807", ConfigLong, "has no effect: every record is synced through the journal", atLeast(1)},
 	{"flush.ms", "9223372036854775807", ConfigLong, "has no effect: every record is synced through the journal", atLeast(0)},
+	{"follower.replication.throttled.replicas", "", ConfigList, "has no effect: there is one replica", throttled},
 	{"index.interval.bytes", "4096", ConfigInt, "bytes of log between two index entries", within(0, math.MaxInt32)},
+	{"leader.replication.throttled.replicas", "", ConfigList, "has no effect: there is one replica", throttled},
+	{"local.retention.bytes", "-2", ConfigLong, "has no effect: nothing is tiered", atLeast(-2)},
+	{"local.retention.ms", "-2", ConfigLong, "has no effect: nothing is tiered", atLeast(-2)},
 	{"max.compaction.lag.ms", "9223372036854775807", ConfigLong, "longest time a record may stay uncompacted", atLeast(1)},
 	{"max.message.bytes", "1048588", ConfigInt, "largest record batch, as compressed by the producer", within(0, math.MaxInt32)},
 	{"message.timestamp.after.max.ms", "3600000", ConfigLong, "how far ahead of now a record's timestamp may be", atLeast(0)},
@@ -48,11 +55,12 @@ var TopicConfigs = []ConfigDef{
 	{"min.compaction.lag.ms", "0", ConfigLong, "time a record stays uncompacted", atLeast(0)},
 	{"min.insync.replicas", "1", ConfigInt, "has no effect: there is one replica", within(1, math.MaxInt32)},
 	{"preallocate", "false", ConfigBool, "has no effect", oneOf("true", "false")},
+	{"remote.storage.enable", "false", ConfigBool, "nothing is tiered", oneOf("false")},
 	{"retention.bytes", "-1", ConfigLong, "size a partition is kept below; -1: no limit", atLeast(-1)},
 	{"retention.ms", "604800000", ConfigLong, "age at which records are deleted; -1: never", atLeast(-1)},
 	{"segment.bytes", "1073741824", ConfigInt, "size at which a new segment begins", within(14, math.MaxInt32)},
 	{"segment.index.bytes", "10485760", ConfigInt, "has no effect: indexes grow as needed", within(4, math.MaxInt32)},
-	{"segment.jitter.ms", "0", ConfigLong, "has no effect", atLeast(0)},
+	{"segment.jitter.ms", "0", ConfigLong, "how much earlier than segment.ms a segment may begin, different for each partition", atLeast(0)},
 	{"segment.ms", "604800000", ConfigLong, "age at which a new segment begins", atLeast(1)},
 	{"unclean.leader.election.enable", "false", ConfigBool, "has no effect: there is one replica", oneOf("true", "false")},
 }
@@ -80,6 +88,18 @@ func CheckConfigs(configs map[string]string) error {
 			return fmt.Errorf("%w: %s = %q: %w", ErrInvalidConfig, name, value, err)
 		}
 	}
+	lag := func(name string) int64 {
+		v, ok := configs[name]
+		if !ok {
+			def, _ := topicConfig(name)
+			v = def.Default
+		}
+		n, _ := strconv.ParseInt(v, 10, 64)
+		return n
+	}
+	if lo, hi := lag("min.compaction.lag.ms"), lag("max.compaction.lag.ms"); lo > hi {
+		return fmt.Errorf("%w: min.compaction.lag.ms (%d) is more than max.compaction.lag.ms (%d)", ErrInvalidConfig, lo, hi)
+	}
 	return nil
 }
 
@@ -87,6 +107,7 @@ func CheckConfigs(configs map[string]string) error {
 type settings struct {
 	retentionMs, retentionBytes int64
 	segmentBytes, segmentMs     int64
+	segmentJitterMs             int64
 	indexInterval               int64
 	maxMessage                  int
 	logAppendTime               bool
@@ -112,7 +133,7 @@ func parseSettings(configs, defaults map[string]string) settings {
 	}
 	s := settings{
 		retentionMs: num("retention.ms"), retentionBytes: num("retention.bytes"),
-		segmentBytes: num("segment.bytes"), segmentMs: num("segment.ms"),
+		segmentBytes: num("segment.bytes"), segmentMs: num("segment.ms"), segmentJitterMs: num("segment.jitter.ms"),
 		indexInterval: num("index.interval.bytes"),
 		maxMessage:    int(num("max.message.bytes")),
 		logAppendTime: get("message.timestamp.type") == "LogAppendTime",
@@ -162,6 +183,27 @@ func oneOf(values ...string) func(string) error {
 		}
 		return nil
 	}
+}
+
+func gzipLevel(v string) error {
+	if v == "-1" {
+		return nil
+	}
+	return within(1, 9)(v)
+}
+
+// throttled takes "*", or partition:broker pairs.
+func throttled(v string) error {
+	if v == "" || v == "*" {
+		return nil
+	}
+	for pair := range strings.SplitSeq(v, ",") {
+		partition, node, ok := strings.Cut(strings.TrimSpace(pair), ":")
+		if !ok || within(0, math.MaxInt32)(partition) != nil || within(0, math.MaxInt32)(node) != nil {
+			return fmt.Errorf("must be *, or a list of partition:broker")
+		}
+	}
+	return nil
 }
 
 func ratio(v string) error {

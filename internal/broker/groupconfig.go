@@ -84,13 +84,17 @@ func (gs *Groups) CheckConfigs(id string, configs map[string]string) error {
 	return nil
 }
 
-// AlterConfigs replaces the settings of a group; it returns when that is durable.
-func (gs *Groups) AlterConfigs(ctx context.Context, id string, configs map[string]string) error {
+// ChangeConfigs replaces the settings of a group by what change makes of them; it returns when that is durable.
+func (gs *Groups) ChangeConfigs(ctx context.Context, id string, change func(old map[string]string) (map[string]string, error)) error {
+	gs.b.ddl.Lock()
+	defer gs.b.ddl.Unlock()
+	configs, err := change(gs.Configs(id))
+	if err != nil {
+		return err
+	}
 	if err := gs.CheckConfigs(id, configs); err != nil {
 		return err
 	}
-	gs.b.ddl.Lock()
-	defer gs.b.ddl.Unlock()
 	gs.mu.RLock()
 	full := len(gs.configs) >= maxGroupConfigs && gs.configs[id] == nil
 	gs.mu.RUnlock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,8 @@ type Partition struct {
 	b       *Broker
 	topic   atomic.Pointer[Topic]
 	deleted atomic.Bool
+
+	startMoved atomic.Bool // by DeleteRecords: the start is in the metadata
 
 	// next is the offset of the next record to be ordered; under the journal's ordering lock.
 	next int64
@@ -50,8 +53,27 @@ func (p *Partition) Appended() int64 { return p.appended.Load() }
 // HighWatermark is the end of what is durable; clients read up to here.
 func (p *Partition) HighWatermark() int64 { return p.highWater.Load() }
 
-// Bytes is the size of the partition's files.
-func (p *Partition) Bytes() int64 { return p.size.Load() }
+// Bytes is the size of the partition's files. One that was not used in this run is looked at, and not opened.
+func (p *Partition) Bytes() int64 {
+	if n := p.size.Load(); n > 0 || p.Appended() == 0 {
+		return n
+	}
+	fs, dir := p.b.o.FS, p.b.o.FS.PathJoin(p.b.o.Dir, p.String())
+	names, err := fs.List(dir)
+	if err != nil {
+		return 0
+	}
+	n := int64(0)
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".log") {
+			continue
+		}
+		if st, err := fs.Stat(fs.PathJoin(dir, name)); err == nil {
+			n += st.Size()
+		}
+	}
+	return n
+}
 
 // Err returns why the partition is out of service, or nil.
 func (p *Partition) Err() error {
@@ -216,7 +238,12 @@ func (p *Partition) noteSize() {
 	}
 }
 
-func (s settings) logConfig() commitlog.Config {
+// logConfig is what the settings mean for the log of partition index.
+func (s settings) logConfig(index int32) commitlog.Config {
+	if most := min(s.segmentJitterMs, s.segmentMs-1); most > 0 {
+		// Segments of partitions that were made together need not all end together. Any spread will do, as long as a restart does not change it.
+		s.segmentMs -= int64(uint64(index+1)*0x9e3779b97f4a7c15>>1) % (most + 1)
+	}
 	c := commitlog.Config{
 		SegmentBytes: s.segmentBytes, SegmentAge: milliseconds(s.segmentMs), IndexIntervalBytes: int(s.indexInterval),
 	}

@@ -265,13 +265,17 @@ func (b *Broker) CreatePartitions(ctx context.Context, name string, total int32,
 	return nil
 }
 
-// AlterConfigs replaces the explicit settings of a topic.
-func (b *Broker) AlterConfigs(ctx context.Context, name string, configs map[string]string) error {
+// ChangeConfigs replaces the explicit settings of a topic by what change makes of them.
+func (b *Broker) ChangeConfigs(ctx context.Context, name string, change func(old map[string]string) (map[string]string, error)) error {
 	b.ddl.Lock()
 	defer b.ddl.Unlock()
 	t, ok := b.Topic(name)
 	if !ok {
 		return fmt.Errorf("%w: %q", ErrUnknownTopic, clip(name))
+	}
+	configs, err := change(t.Configs())
+	if err != nil {
+		return err
 	}
 	if err := CheckConfigs(configs); err != nil {
 		return err
@@ -283,7 +287,7 @@ func (b *Broker) AlterConfigs(ctx context.Context, name string, configs map[stri
 	}
 	b.replace(t, changed)
 	for _, p := range changed.partitions {
-		p.log.SetConfig(changed.settings.logConfig())
+		p.log.SetConfig(changed.settings.logConfig(p.Index))
 	}
 	return nil
 }
@@ -307,6 +311,7 @@ func (b *Broker) DeleteTopic(ctx context.Context, name string) error {
 	}
 	u := journal.NewUnit()
 	kv.AppendMeta(u, topicPrefix+t.ID.String(), nil)
+	t.forgetStarts(u)
 	lsn, err := b.journal.Commit(u, func(journal.LSN) {
 		for _, p := range t.partitions {
 			p.deleted.Store(true)
@@ -357,7 +362,7 @@ func (b *Broker) openLogs(t *Topic) error {
 		if p.log != nil {
 			continue
 		}
-		log, err := b.logs.Open(p.String(), t.ID, t.settings.logConfig())
+		log, err := b.logs.Open(p.String(), t.ID, t.settings.logConfig(p.Index))
 		if err != nil {
 			return fmt.Errorf("%s: %w", p, err)
 		}

@@ -12,8 +12,7 @@ import (
 
 // DescribeConfigs (32)
 //
-// v1 sources and synonyms, v3 types and documentation, v4 flexible. Of the broker, what tools ask for: Debezium reads default.replication.factor, others
-// num.partitions.
+// v1 sources and synonyms, v3 types and documentation, v4 flexible. Topics, groups, and of the broker what tools ask for (nodeconfigs.go).
 func init() { register(api{key: 32, min: 1, max: 4, handle: describeConfigs}) }
 
 func describeConfigs(_ context.Context, c call, kreq kmsg.Request) (kmsg.Response, error) {
@@ -27,8 +26,11 @@ func describeConfigs(_ context.Context, c call, kreq kmsg.Request) (kmsg.Respons
 			c.topicConfigs(&sr)
 		case kmsg.ConfigResourceTypeBroker:
 			c.brokerConfigs(&sr)
+		case kmsg.ConfigResourceTypeGroupConfig:
+			c.groupConfigs(&sr)
+		case kmsg.ConfigResourceTypeBrokerLogger, kmsg.ConfigResourceTypeClientMetrics: // there are none of them
 		default:
-			sr.ErrorCode, sr.ErrorMessage = kerr.InvalidRequest.Code, kmsg.StringPtr("only topics (2) and the broker (4) have settings")
+			sr.ErrorCode, sr.ErrorMessage = kerr.InvalidRequest.Code, kmsg.StringPtr("only topics (2), the broker (4) and groups (32) have settings")
 		}
 		if rr.ConfigNames != nil {
 			sr.Configs = slices.DeleteFunc(sr.Configs, func(cfg kmsg.DescribeConfigsResponseResourceConfig) bool {
@@ -57,10 +59,40 @@ func (c call) topicConfigs(sr *kmsg.DescribeConfigsResponseResource) {
 	for _, def := range broker.TopicConfigs {
 		value, explicit := t.Config(def.Name)
 		cfg := configOf(def.Name, value, kmsg.ConfigType(def.Type), kmsg.ConfigSourceDefaultConfig)
+		cfg.ConfigSynonyms = nil
 		if explicit {
 			cfg.Source, cfg.IsDefault = kmsg.ConfigSourceDynamicTopicConfig, false
-			cfg.ConfigSynonyms[0].Source = cfg.Source
-			cfg.ConfigSynonyms = append(cfg.ConfigSynonyms, synonym(def.Name, def.Default, kmsg.ConfigSourceDefaultConfig))
+			cfg.ConfigSynonyms = append(cfg.ConfigSynonyms, synonym(def.Name, value, cfg.Source))
+		}
+		node, hasSynonym := topicDefaultOf(def.Name)
+		if told, ok := c.s.b.TopicDefault(def.Name); ok {
+			if !explicit {
+				cfg.Source, cfg.IsDefault = kmsg.ConfigSourceStaticBrokerConfig, false
+			}
+			cfg.ConfigSynonyms = append(cfg.ConfigSynonyms, synonym(node, told, kmsg.ConfigSourceStaticBrokerConfig))
+		}
+		if hasSynonym {
+			cfg.ConfigSynonyms = append(cfg.ConfigSynonyms, synonym(node, def.Default, kmsg.ConfigSourceDefaultConfig))
+		}
+		cfg.Documentation = kmsg.StringPtr(def.Doc)
+		sr.Configs = append(sr.Configs, cfg)
+	}
+}
+
+func (c call) groupConfigs(sr *kmsg.DescribeConfigsResponseResource) {
+	if err := broker.CheckGroupID(sr.ResourceName); err != nil {
+		sr.ErrorCode, sr.ErrorMessage = kerr.InvalidRequest.Code, explain(err)
+		return
+	}
+	explicit := c.s.b.Groups().Configs(sr.ResourceName)
+	for _, def := range c.s.b.Groups().GroupConfigs() {
+		cfg := configOf(def.Name, def.Default, kmsg.ConfigType(def.Type), kmsg.ConfigSourceDefaultConfig)
+		cfg.ConfigSynonyms[0].Name = "group." + def.Name
+		if value, ok := explicit[def.Name]; ok {
+			cfg.Value, cfg.Source, cfg.IsDefault = &value, kmsg.ConfigSourceGroupConfig, false
+			cfg.ConfigSynonyms = append([]kmsg.DescribeConfigsResponseResourceConfigConfigSynonym{
+				synonym(def.Name, value, kmsg.ConfigSourceGroupConfig),
+			}, cfg.ConfigSynonyms...)
 		}
 		cfg.Documentation = kmsg.StringPtr(def.Doc)
 		sr.Configs = append(sr.Configs, cfg)
@@ -73,26 +105,10 @@ func (c call) brokerConfigs(sr *kmsg.DescribeConfigsResponseResource) {
 		sr.ErrorMessage = kmsg.StringPtr("no such broker: the only one is " + strconv.Itoa(int(c.s.o.NodeID)))
 		return
 	}
-	for _, s := range []struct {
-		name, value string
-		kind        kmsg.ConfigType
-	}{
-		{"auto.create.topics.enable", strconv.FormatBool(c.s.b.AutoCreates()), kmsg.ConfigTypeBoolean},
-		{"broker.id", strconv.Itoa(int(c.s.o.NodeID)), kmsg.ConfigTypeInt},
-		{"compression.type", "producer", kmsg.ConfigTypeString},
-		{"default.replication.factor", "1", kmsg.ConfigTypeInt},
-		{"delete.topic.enable", "true", kmsg.ConfigTypeBoolean},
-		{"fetch.max.bytes", strconv.Itoa(int(c.s.o.MaxFetchBytes)), kmsg.ConfigTypeInt},
-		{"log.retention.ms", "604800000", kmsg.ConfigTypeLong},
-		{"log.retention.bytes", "-1", kmsg.ConfigTypeLong},
-		{"message.max.bytes", "1048588", kmsg.ConfigTypeInt},
-		{"min.insync.replicas", "1", kmsg.ConfigTypeInt},
-		{"node.id", strconv.Itoa(int(c.s.o.NodeID)), kmsg.ConfigTypeInt},
-		{"num.partitions", strconv.Itoa(int(c.s.b.DefaultPartitions())), kmsg.ConfigTypeInt},
-		{"offsets.topic.replication.factor", "1", kmsg.ConfigTypeShort},
-		{"socket.request.max.bytes", strconv.Itoa(int(c.s.o.MaxRequestBytes)), kmsg.ConfigTypeInt},
-		{"transaction.state.log.replication.factor", "1", kmsg.ConfigTypeShort},
-	} {
+	if sr.ResourceName == "" { // what holds for all brokers, changed while they run: nothing
+		return
+	}
+	for _, s := range c.nodeConfigs() {
 		cfg := configOf(s.name, s.value, s.kind, kmsg.ConfigSourceStaticBrokerConfig)
 		cfg.ReadOnly, cfg.IsDefault = true, false
 		sr.Configs = append(sr.Configs, cfg)

@@ -13,6 +13,7 @@ type metrics struct {
 	received prometheus.Counter
 	sent     prometheus.Counter
 	conns    prometheus.Gauge
+	pushed   prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -28,8 +29,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		received: prometheus.NewCounter(prometheus.CounterOpts{Name: "leat_kafka_received_bytes_total", Help: "Bytes of requests from Kafka clients."}),
 		sent:     prometheus.NewCounter(prometheus.CounterOpts{Name: "leat_kafka_sent_bytes_total", Help: "Bytes of responses to Kafka clients."}),
 		conns:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "leat_kafka_connections", Help: "Open connections of Kafka clients."}),
+		pushed:   prometheus.NewCounter(prometheus.CounterOpts{Name: "leat_kafka_telemetry_bytes_total", Help: "Bytes of metrics that Kafka clients have pushed, which are not kept."}),
 	}
-	for _, c := range []prometheus.Collector{seconds, m.received, m.sent, m.conns} {
+	for _, c := range []prometheus.Collector{seconds, m.received, m.sent, m.conns, m.pushed} {
 		var dup prometheus.AlreadyRegisteredError
 		if err := r.Register(c); errors.As(err, &dup) {
 			if v, ok := dup.ExistingCollector.(*prometheus.HistogramVec); ok {
@@ -66,5 +68,11 @@ func (m *metrics) wrote(n int) {
 func (m *metrics) connections(delta float64) {
 	if m != nil {
 		m.conns.Add(delta)
+	}
+}
+
+func (m *metrics) telemetry(n int) {
+	if m != nil {
+		m.pushed.Add(float64(n))
 	}
 }
