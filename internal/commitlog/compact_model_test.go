@@ -35,9 +35,13 @@ type model struct {
 	ends    []int64 // after each batch
 	end     int64
 	seqs    map[int64]int32
+
+	builders map[record.Codec]*record.Builder
 }
 
-func newModel() *model { return &model{seqs: map[int64]int32{}} }
+func newModel() *model {
+	return &model{seqs: map[int64]int32{}, builders: map[record.Codec]*record.Builder{}}
+}
 
 type input struct {
 	key, value []byte
@@ -47,7 +51,13 @@ type input struct {
 
 // batch makes the next batch; producer -1 is none.
 func (m *model) batch(codec record.Codec, producer int64, txn bool, in []input) []byte {
-	b := record.NewBuilder(codec)
+	b := m.builders[codec] // encoders are large
+	if b == nil {
+		b = record.NewBuilder(codec)
+		m.builders[codec] = b
+	}
+	b.Reset()
+	b.ProducerID, b.ProducerEpoch, b.BaseSequence, b.Transactional = -1, -1, -1, false
 	if producer >= 0 {
 		b.ProducerID, b.ProducerEpoch, b.BaseSequence, b.Transactional = producer, 0, m.seqs[producer], txn
 		m.seqs[producer] = record.AddSequence(m.seqs[producer], int32(len(in)))
@@ -241,6 +251,7 @@ func (m *model) forget(n int) {
 	m.batches, m.ends = m.batches[:n], m.ends[:n]
 	all := *m
 	*m = *newModel()
+	m.builders = all.builders
 	for i, w := range all.records {
 		if n == 0 || w.offset >= all.ends[n-1] {
 			all.records = all.records[:i]
