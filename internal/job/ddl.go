@@ -89,8 +89,10 @@ func (m *Manager) create(ctx context.Context, build func(*catalog.Snapshot) (*ca
 	return j, nil
 }
 
-// commitCatalog makes changes of the catalog durable, and deletes the rows, positions and topics of relations that are dropped with them.
+// commitCatalog makes changes of the catalog durable, and deletes the rows, positions and topics of relations that are dropped with them. Nobody's
+// giving up comes between: the catalog in the journal and the one in memory are the same.
 func (m *Manager) commitCatalog(ctx context.Context, changes []catalog.Change, dropped []*catalog.Relation) error {
+	ctx = context.WithoutCancel(ctx)
 	u := m.o.Broker.NewUnit()
 	for _, c := range changes {
 		u.AddMeta(c.Key, c.Value)
@@ -253,6 +255,7 @@ func (m *Manager) Drop(ctx context.Context, ids []uint64, cascade bool) error {
 	if err != nil {
 		return err
 	}
+	ctx = context.WithoutCancel(ctx) // from here on it is done as a whole
 	var left []*island
 	for _, r := range dropped {
 		j := m.job(r.ID)

@@ -267,12 +267,7 @@ func (c *Core) Checkpoint(ctx context.Context) error {
 // acknowledged is lost by it. Nor does it wait for room on a full disk: what has not found room is in the journal, and the next start brings it to its place.
 func (c *Core) Close() error {
 	var errs []error
-	if c.Broker != nil {
-		c.Broker.Interrupt()
-	}
-	if c.DB != nil {
-		c.DB.Interrupt()
-	}
+	c.interrupt()
 	if c.stop != nil {
 		c.stop()
 		c.stopped.Wait()
@@ -305,6 +300,16 @@ func (c *Core) Close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// interrupt ends waits for room on a full disk, now and later.
+func (c *Core) interrupt() {
+	if c.Broker != nil {
+		c.Broker.Interrupt()
+	}
+	if c.DB != nil {
+		c.DB.Interrupt()
+	}
 }
 
 // lockFolder refuses a second server on the folder.

@@ -147,6 +147,7 @@ const shutdownTimeout = 3 * time.Second
 // Stop closes the doors, lets what is running finish, and closes the data folder. Clients that have not finished within shutdownTimeout are cut
 // off, which is no error.
 func (n *Node) Stop() error {
+	n.interrupt() // on a full disk clients wait for room, and the doors would wait for them
 	var errs []error
 	for _, shutdown := range []func(context.Context) error{n.http.Shutdown, n.postgres.Shutdown, n.kafka.Shutdown} {
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)

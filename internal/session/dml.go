@@ -18,31 +18,25 @@ import (
 
 // writing runs fn with the transaction that a statement belongs to: the session's, or one of its own that is committed at its end.
 func (s *Session) writing(ctx context.Context, fn func(t *tx) error) error {
-	if s.tx != nil {
-		err := fn(s.tx)
-		for _, tab := range s.tx.ordered {
-			tab.release()
-		}
-		return err
+	s.implicit()
+	t := s.tx
+	if t == nil {
+		t = s.newTx()
+		defer s.finish(t)
 	}
-	t := s.newTx()
-	if err := fn(t); err != nil {
-		s.finish(t)
-		return err
-	}
+	err := fn(t)
 	for _, tab := range t.ordered {
 		tab.release()
 	}
-	if err := s.commit(ctx, t); err != nil {
-		s.finish(t)
+	if err != nil || s.tx != nil {
 		return err
 	}
-	return nil
+	return s.commit(ctx, t)
 }
 
 func (s *Session) newTx() *tx {
 	return &tx{
-		began: s.e.o.Clock.Now(), tables: map[uint64]*txTable{},
+		began: s.statementTime(), tables: map[uint64]*txTable{},
 		readOnly: s.settings.values["default_transaction_read_only"] == "on",
 	}
 }

@@ -43,24 +43,30 @@ func (s *Session) ownStatement(p *Prepared, args []*expr.Node) func(context.Cont
 	case *ast.Set:
 		return func(context.Context) (string, error) { return s.runSet(st) }
 	case *ast.Reset:
-		return func(context.Context) (string, error) { return "RESET", s.reset(st.Name) }
+		return func(context.Context) (string, error) {
+			s.implicit()
+			s.keepSettings()
+			s.reset(st.Name)
+			return "RESET", nil
+		}
 	case *ast.Show:
 		return func(ctx context.Context) (string, error) { return "SHOW", s.show(ctx, st) }
 	case *ast.Flush:
 		return func(ctx context.Context) (string, error) {
-			if s.tx != nil {
-				return "", inTransaction("FLUSH")
+			if err := s.alone(ctx, "FLUSH"); err != nil {
+				return "", err
 			}
 			return "FLUSH", s.e.o.Jobs.Flush(ctx)
 		}
 	case *ast.Discard:
-		return func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) {
 			if st.What == "ALL" {
-				if s.tx != nil {
-					return "", inTransaction("DISCARD ALL")
+				if err := s.alone(ctx, "DISCARD ALL"); err != nil {
+					return "", err
 				}
 				clear(s.named)
-				return "DISCARD ALL", s.reset("")
+				s.reset("")
+				return "DISCARD ALL", nil
 			}
 			return "DISCARD " + st.What, nil
 		}
@@ -88,65 +94,6 @@ func (s *Session) ownStatement(p *Prepared, args []*expr.Node) func(context.Cont
 	}
 	_ = args
 	return nil
-}
-
-// transaction runs BEGIN, COMMIT and so on.
-func (s *Session) transaction(ctx context.Context, st *ast.Transaction) (string, error) {
-	switch st.Kind {
-	case ast.Begin:
-		tag := "BEGIN"
-		if st.Start {
-			tag = "START TRANSACTION"
-		}
-		if s.tx != nil {
-			return tag, s.out.Notice(bind.Notice{Code: "25001", Message: "there is already a transaction in progress"})
-		}
-		s.tx = s.newTx()
-		if st.Modes.Access != "" {
-			s.tx.readOnly = st.Modes.Access == "READ ONLY"
-		}
-		return tag, nil
-	case ast.Commit:
-		if s.tx == nil {
-			return "COMMIT", s.out.Notice(bind.Notice{Code: "25P01", Message: "there is no transaction in progress"})
-		}
-		if s.failed {
-			s.rollback()
-			return "ROLLBACK", nil
-		}
-		t := s.tx
-		err := s.commit(ctx, t)
-		s.finish(t)
-		s.tx, s.failed = nil, false
-		s.endLocal()
-		if err != nil {
-			return "", err
-		}
-		return "COMMIT", nil
-	case ast.Rollback:
-		if s.tx == nil {
-			return "ROLLBACK", s.out.Notice(bind.Notice{Code: "25P01", Message: "there is no transaction in progress"})
-		}
-		s.rollback()
-		return "ROLLBACK", nil
-	case ast.SetTransaction, ast.SetSessionTransaction:
-		if s.tx != nil && st.Modes.Access != "" {
-			s.tx.readOnly = st.Modes.Access == "READ ONLY"
-		}
-		return "SET", nil
-	case ast.Savepoint, ast.ReleaseSavepoint, ast.RollbackToSavepoint:
-		return "", pgerr.New("0A000", "savepoints are not supported").At(st.Pos() + 1)
-	}
-	return "", pgerr.New("0A000", "two-phase commit is not supported").At(st.Pos() + 1)
-}
-
-func (s *Session) rollback() {
-	if s.tx == nil {
-		return
-	}
-	s.finish(s.tx)
-	s.tx, s.failed = nil, false
-	s.endLocal()
 }
 
 func (s *Session) prepareNamed(p *Prepared, st *ast.Prepare) error {

@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/leat-io/leat/internal/catalog"
 	"github.com/leat-io/leat/internal/column"
@@ -183,8 +185,8 @@ func (in *rowInput) flush() error {
 
 // create runs CREATE.
 func (s *Session) create(ctx context.Context, b *bind.Create, p *Prepared, args []*expr.Node) (string, error) {
-	if s.tx != nil {
-		return "", inTransaction(b.Tag)
+	if err := s.alone(ctx, b.Tag); err != nil {
+		return "", err
 	}
 	if len(b.Params) > 0 {
 		return "", pgerr.New("42P02", "there is no parameter $1: definitions cannot have parameters")
@@ -209,19 +211,29 @@ func (s *Session) create(ctx context.Context, b *bind.Create, p *Prepared, args 
 		return "", err
 	}
 	if made.Fill != nil {
-		n, err := s.insert(ctx, &bind.Insert{Target: made.Relation, Source: made.Fill}, args)
+		n, err := s.fill(ctx, made, args)
 		if err != nil {
-			return "", err
+			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+			defer cancel()
+			return "", errors.Join(err, s.e.o.Jobs.Drop(undo, []uint64{made.Relation.ID}, true))
 		}
 		return "SELECT" + n[len("INSERT 0"):], nil
 	}
 	return b.Tag, nil
 }
 
+// fill writes the rows of CREATE TABLE ... AS, in a transaction of its own: the table is there, or not, with all of them.
+func (s *Session) fill(ctx context.Context, made *bind.Create, args []*expr.Node) (string, error) {
+	grouped := s.grouped
+	s.grouped = false
+	defer func() { s.grouped = grouped }()
+	return s.insert(ctx, &bind.Insert{Target: made.Relation, Source: made.Fill}, args)
+}
+
 // drop runs DROP.
 func (s *Session) drop(ctx context.Context, b *bind.Drop) (string, error) {
-	if s.tx != nil {
-		return "", inTransaction(b.Tag)
+	if err := s.alone(ctx, b.Tag); err != nil {
+		return "", err
 	}
 	var ids []uint64
 	for _, r := range b.Relations {
@@ -234,8 +246,4 @@ func (s *Session) drop(ctx context.Context, b *bind.Drop) (string, error) {
 		s.e.writers.forget(id)
 	}
 	return b.Tag, nil
-}
-
-func inTransaction(tag string) error {
-	return pgerr.Newf("25001", "%s cannot run inside a transaction block", tag)
 }

@@ -2,7 +2,7 @@
 // A door hands it text and parameters, and gets columns and batches.
 //
 // What always holds:
-//   - A statement that fails changes nothing; within BEGIN..COMMIT the whole transaction is one journal unit, or none.
+//   - A statement that fails changes nothing; what is written within BEGIN..COMMIT, or within one group of statements, is one journal unit, or none.
 //   - A query reads one snapshot: all relations at the same epochs, and at least the session's own committed writes.
 //   - Writers of a table come one after another: each sees what the one before it has written.
 package session
@@ -81,6 +81,11 @@ type Session struct {
 	ID       int32
 	settings settings
 	tx       *tx                  // nil outside of a transaction
+	grouped  bool                 // statements belong together up to EndGroup
+	now      time.Time            // when the statement began
+	local    map[string]string    // what SET LOCAL has covered, to be restored at the transaction's end
+	changed  bool                 // a setting, since the client was told
+	told     map[string]string    // the values of reported settings as the client knows them
 	failed   bool                 // the transaction must be rolled back
 	writes   []job.Position       // the session's own writes that a query must see
 	named    map[string]*Prepared // PREPARE
@@ -95,7 +100,12 @@ func (e *Engine) NewSession(user, database string) *Session {
 }
 
 // Close ends the session; a transaction that is open is rolled back.
-func (s *Session) Close() { s.rollback() }
+func (s *Session) Close() {
+	if s.tx != nil {
+		s.finish(s.tx)
+		s.tx = nil
+	}
+}
 
 // Status is the transaction's.
 func (s *Session) Status() Status {
@@ -111,6 +121,14 @@ func (s *Session) Status() Status {
 // Zone is the session's time zone, in which timestamptz values are shown.
 func (s *Session) Zone() *time.Location { return s.settings.zone }
 
+// IdleTimeout is how long the session may wait for its client, 0 for ever: a transaction that is open keeps others from its tables.
+func (s *Session) IdleTimeout() time.Duration {
+	if s.tx == nil {
+		return 0
+	}
+	return s.settings.idleTimeout
+}
+
 // Setting returns the value of a parameter.
 func (s *Session) Setting(name string) (string, bool) { return s.settings.get(name) }
 
@@ -122,8 +140,6 @@ type Output interface {
 	Rows(*column.Batch) error
 	// Notice takes a message for the client that is not an error.
 	Notice(bind.Notice) error
-	// Parameter tells of a setting that clients follow and that has changed.
-	Parameter(name, value string) error
 }
 
 // Parse splits a text into statements. The error, if any, is a *pgerr.Error with a position.
@@ -173,11 +189,19 @@ func (s *Session) bind(p *Prepared) (bind.Bound, error) {
 
 // context is what expressions of the statement see.
 func (s *Session) context() *expr.Context {
-	now := s.e.o.Clock.Now()
+	now := s.statementTime()
 	if s.tx != nil {
 		now = s.tx.began // now() is the transaction's start, as in PostgreSQL
 	}
 	return &expr.Context{Now: now.UnixMicro(), Zone: s.settings.zone}
+}
+
+// statementTime is when the statement that runs began.
+func (s *Session) statementTime() time.Time {
+	if s.now.IsZero() {
+		return s.e.o.Clock.Now()
+	}
+	return s.now
 }
 
 // Execute runs a statement. args are its parameters: nodes of constants. It returns the command tag.
@@ -185,26 +209,30 @@ func (s *Session) Execute(ctx context.Context, p *Prepared, args []*expr.Node, o
 	if s.failed && !endsTransaction(p.Stmt) {
 		return "", errAborted()
 	}
-	s.out = out
-	defer func() {
-		s.out = nil
-		if err != nil {
-			s.abort()
-			if cause := context.Cause(ctx); cause != nil {
-				if why := (*pgerr.Error)(nil); errors.As(cause, &why) {
-					err = why // a cancel request, or statement_timeout
-				} else {
-					err = pgerr.New(pgerr.AdminShutdown, "terminating connection due to administrator command")
-				}
-			}
-		}
-	}()
+	s.out, s.now = out, s.e.o.Clock.Now()
+	defer func() { s.out, s.now = nil, time.Time{} }()
 	if d := s.settings.timeout; d > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, d, pgerr.New("57014", "canceling statement due to statement timeout"))
+		limited, cancel := context.WithTimeoutCause(ctx, d, pgerr.New("57014", "canceling statement due to statement timeout"))
 		defer cancel()
+		ctx = limited
 	}
-	return s.execute(ctx, p, args)
+	if tag, err = s.execute(ctx, p, args); err != nil {
+		s.abort()
+		return "", reason(ctx, err)
+	}
+	return tag, nil
+}
+
+// reason puts what has ended a context in the place of the errors that came of it.
+func reason(ctx context.Context, err error) error {
+	why := (*pgerr.Error)(nil)
+	if err == nil || context.Cause(ctx) == nil || errors.As(err, &why) && why.Code == "40003" {
+		return err
+	}
+	if errors.As(context.Cause(ctx), &why) {
+		return why // a cancel request, or statement_timeout
+	}
+	return pgerr.New(pgerr.AdminShutdown, "terminating connection due to administrator command")
 }
 
 func (s *Session) execute(ctx context.Context, p *Prepared, args []*expr.Node) (string, error) {
@@ -241,6 +269,9 @@ func (s *Session) execute(ctx context.Context, p *Prepared, args []*expr.Node) (
 	return "", pgerr.Newf("0A000", "this statement is not supported yet")
 }
 
+// Fail marks the transaction, if there is one, as failed: what a client sends is wrong outside of any statement.
+func (s *Session) Fail() { s.abort() }
+
 // abort marks the transaction, if there is one, as failed.
 func (s *Session) abort() {
 	if s.tx != nil {
@@ -254,7 +285,7 @@ func errAborted() error {
 
 func endsTransaction(stmt ast.Stmt) bool {
 	t, ok := stmt.(*ast.Transaction)
-	return ok && (t.Kind == ast.Commit || t.Kind == ast.Rollback)
+	return ok && (t.Kind == ast.Commit || t.Kind == ast.Rollback || t.Kind == ast.RollbackToSavepoint)
 }
 
 // lines gives a one-column result, a row a line.

@@ -1,7 +1,7 @@
 package session
 
 import (
-	"slices"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -17,10 +17,13 @@ type settings struct {
 	user     string
 	database string
 	values   map[string]string
-	before   map[string]string // what SET LOCAL has covered, to be restored at the transaction's end
 	zone     *time.Location
-	timeout  time.Duration
+	// Of a statement, of a wait for a table that another transaction writes to, and of a client that does nothing in a transaction; 0: none.
+	timeout, lockTimeout, idleTimeout time.Duration
 }
+
+// defaultIdleTimeout ends clients that leave a transaction open, which keeps others from its tables. PostgreSQL's has none by default; it locks rows.
+const defaultIdleTimeout = 10 * time.Minute
 
 // defaults are the parameters that clients ask for, as a PostgreSQL server answers.
 var defaults = map[string]string{
@@ -43,7 +46,7 @@ var defaults = map[string]string{
 	"session_authorization":               "leat",
 	"statement_timeout":                   "0",
 	"lock_timeout":                        "0",
-	"idle_in_transaction_session_timeout": "0",
+	"idle_in_transaction_session_timeout": shownTime(defaultIdleTimeout),
 	"extra_float_digits":                  "1",
 	"bytea_output":                        "hex",
 	"client_min_messages":                 "notice",
@@ -77,7 +80,7 @@ var reportedNames = map[string]string{"datestyle": "DateStyle", "intervalstyle":
 func (s *settings) init(user, database string) {
 	s.user, s.database = user, database
 	s.values = map[string]string{"session_authorization": user}
-	s.zone = time.UTC
+	s.zone, s.idleTimeout = time.UTC, defaultIdleTimeout
 }
 
 func (s *settings) get(name string) (string, bool) {
@@ -88,11 +91,21 @@ func (s *settings) get(name string) (string, bool) {
 	return v, ok
 }
 
-// Reported calls fn for each parameter that a client is told at its start.
+// Reported calls fn for each parameter that a client follows and that has changed since the last call; at first they all have.
 func (s *Session) Reported(fn func(name, value string)) {
+	if s.told != nil && !s.changed {
+		return
+	}
+	if s.told == nil {
+		s.told = map[string]string{}
+	}
+	s.changed = false
 	for _, name := range reported {
 		v, _ := s.settings.get(name)
-		fn(spelled(name), v)
+		if told, ok := s.told[name]; !ok || told != v {
+			s.told[name] = v
+			fn(spelled(name), v)
+		}
 	}
 }
 
@@ -129,12 +142,34 @@ func (s *settings) set(name, value string) (*bind.Notice, error) {
 			return nil, pgerr.Newf("0A000", "client_encoding \"%s\" is not supported, only UTF8", value)
 		}
 		value = "UTF8"
-	case "statement_timeout":
+	case "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout":
 		d, err := milliseconds(value)
 		if err != nil {
 			return nil, invalid()
 		}
-		s.timeout = d
+		switch name {
+		case "statement_timeout":
+			s.timeout = d
+		case "lock_timeout":
+			s.lockTimeout = d
+		default:
+			s.idleTimeout = d
+		}
+		value = shownTime(d)
+	case "default_transaction_isolation", "transaction_isolation":
+		value = strings.ToLower(value)
+		if err := checkIsolation(value); err != nil {
+			return nil, err
+		}
+	case "default_transaction_read_only", "transaction_read_only":
+		switch strings.ToLower(value) {
+		case "on", "true", "yes", "1":
+			value = "on"
+		case "off", "false", "no", "0":
+			value = "off"
+		default:
+			return nil, pgerr.Newf("22023", "parameter \"%s\" requires a Boolean value", name)
+		}
 	case "datestyle":
 		if !strings.HasPrefix(strings.ToUpper(value), "ISO") {
 			return nil, pgerr.Newf("0A000", "DateStyle \"%s\" is not supported, only ISO", value)
@@ -165,14 +200,37 @@ func (s *settings) set(name, value string) (*bind.Notice, error) {
 // milliseconds reads a time as PostgreSQL's settings do: a number of milliseconds, or with a unit.
 func milliseconds(value string) (time.Duration, error) {
 	v := strings.TrimSpace(value)
-	if n, err := strconv.ParseInt(v, 10, 64); err == nil && n >= 0 {
-		return time.Duration(n) * time.Millisecond, nil
+	digits := 0
+	for digits < len(v) && v[digits] >= '0' && v[digits] <= '9' {
+		digits++
 	}
-	d, err := time.ParseDuration(strings.ReplaceAll(strings.ReplaceAll(v, "min", "m"), " ", ""))
-	if err == nil && d < 0 {
-		err = strconv.ErrRange
+	n, err := strconv.ParseInt(v[:digits], 10, 32)
+	if err != nil {
+		return 0, err
 	}
-	return d, err
+	unit, ok := timeUnits[strings.TrimSpace(v[digits:])]
+	d := time.Duration(n) * unit
+	if !ok || d > maxTimeout {
+		return 0, strconv.ErrRange
+	}
+	return d, nil
+}
+
+var timeUnits = map[string]time.Duration{
+	"": time.Millisecond, "us": time.Microsecond, "ms": time.Millisecond, "s": time.Second, "min": time.Minute, "h": time.Hour, "d": 24 * time.Hour,
+}
+
+// maxTimeout is what PostgreSQL's settings can hold: 32 bits of milliseconds.
+const maxTimeout = (1<<31 - 1) * time.Millisecond
+
+// shownTime writes a time as SHOW does: in the largest unit that gives a whole number.
+func shownTime(d time.Duration) string {
+	for _, unit := range []string{"d", "h", "min", "s", "ms"} {
+		if d > 0 && d%timeUnits[unit] == 0 {
+			return strconv.FormatInt(int64(d/timeUnits[unit]), 10) + unit
+		}
+	}
+	return strconv.FormatInt(d.Milliseconds(), 10)
 }
 
 func (s *Session) runSet(st *ast.Set) (string, error) {
@@ -180,88 +238,107 @@ func (s *Session) runSet(st *ast.Set) (string, error) {
 	if st.Interval != nil {
 		return "", pgerr.New("0A000", "SET TIME ZONE INTERVAL is not supported: name the zone").At(st.Pos() + 1)
 	}
-	if st.Default {
-		return "SET", s.reset(st.Name)
+	s.implicit()
+	if st.Scope == ast.ScopeLocal && s.tx == nil {
+		return "SET", s.out.Notice(bind.Notice{Code: "25P01", Message: "SET LOCAL can only be used in transaction blocks"})
 	}
-	old, had := s.settings.values[st.Name]
-	notice, err := s.settings.set(st.Name, value)
-	if err != nil {
-		return "", err
-	}
+	s.keepSettings()
 	if st.Scope == ast.ScopeLocal {
-		if s.tx == nil {
-			s.restoreSetting(st.Name, old, had)
-			return "SET", s.out.Notice(bind.Notice{Code: "25P01", Message: "SET LOCAL can only be used in transaction blocks"})
+		if s.local == nil {
+			s.local = map[string]string{}
 		}
-		if s.settings.before == nil {
-			s.settings.before = map[string]string{}
+		if _, ok := s.local[st.Name]; !ok {
+			s.local[st.Name] = s.settings.values[st.Name]
 		}
-		if _, ok := s.settings.before[st.Name]; !ok {
-			s.settings.before[st.Name] = old
-		}
+	} else {
+		delete(s.local, st.Name) // what is set for the session outlives what was set for the transaction
 	}
+	if st.Default {
+		s.reset(st.Name)
+		return "SET", nil
+	}
+	return "SET", s.change(st.Name, value)
+}
+
+// change sets a parameter.
+func (s *Session) change(name, value string) error {
+	notice, err := s.settings.set(name, value)
+	if err != nil {
+		return err
+	}
+	s.changed = true
 	if notice != nil {
-		if err := s.out.Notice(*notice); err != nil {
-			return "", err
-		}
+		return s.out.Notice(*notice)
 	}
-	return "SET", s.report(st.Name)
+	return nil
 }
 
-func (s *Session) report(name string) error {
-	if !slices.Contains(reported, name) {
-		return nil
-	}
-	v, _ := s.settings.get(name)
-	return s.out.Parameter(spelled(name), v)
-}
-
-func (s *Session) restoreSetting(name, old string, had bool) {
-	if had && old != "" {
-		_, _ = s.settings.set(name, old)
+// keepSettings remembers the settings where a rollback may have to bring them back.
+func (s *Session) keepSettings() {
+	if s.tx == nil {
 		return
 	}
-	_ = s.resetQuietly(name)
+	var kept *settings
+	keep := func(at **settings) {
+		if *at != nil {
+			return
+		}
+		if kept == nil {
+			c := s.settings
+			c.values = maps.Clone(c.values)
+			kept = &c
+		}
+		*at = kept
+	}
+	keep(&s.tx.before)
+	for i := range s.tx.saves {
+		keep(&s.tx.saves[i].settings)
+	}
 }
 
-func (s *Session) resetQuietly(name string) error {
+// restore brings settings back.
+func (s *Session) restore(before *settings) {
+	s.settings = *before
+	s.settings.values = maps.Clone(before.values) // others may remember them too
+	s.changed = true
+	if s.tx == nil {
+		s.local = nil
+	}
+}
+
+// reset gives a parameter, or all if name is empty, its default.
+func (s *Session) reset(name string) {
+	s.changed = true
+	if name == "" {
+		for n := range s.settings.values {
+			if n != "session_authorization" {
+				s.reset(n)
+			}
+		}
+		return
+	}
 	delete(s.settings.values, name)
 	switch name {
 	case "timezone":
 		s.settings.zone = time.UTC
 	case "statement_timeout":
 		s.settings.timeout = 0
+	case "lock_timeout":
+		s.settings.lockTimeout = 0
+	case "idle_in_transaction_session_timeout":
+		s.settings.idleTimeout = defaultIdleTimeout
 	}
-	return nil
-}
-
-func (s *Session) reset(name string) error {
-	if name != "" {
-		if err := s.resetQuietly(name); err != nil {
-			return err
-		}
-		return s.report(name)
-	}
-	for n := range s.settings.values {
-		if n == "session_authorization" {
-			continue
-		}
-		if err := s.resetQuietly(n); err != nil {
-			return err
-		}
-		if err := s.report(n); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // endLocal restores what SET LOCAL has covered.
 func (s *Session) endLocal() {
-	for name, old := range s.settings.before {
-		s.restoreSetting(name, old, old != "")
+	for name, old := range s.local {
+		s.reset(name)
+		if old != "" {
+			_, _ = s.settings.set(name, old) // it was taken before
+		}
 	}
-	s.settings.before = nil
+	s.local = nil
 }
 
 func optionText(values []ast.OptionValue) string {

@@ -99,6 +99,9 @@ type tx struct {
 	tables   map[uint64]*txTable
 	ordered  []*txTable // in the order in which they were first written
 	bytes    int
+	implicit bool // of a group of statements, not of BEGIN
+	saves    []savepoint
+	before   *settings // the session's as they were, once one of them has changed
 }
 
 // maxTransaction bounds what a transaction may write, in bytes.
@@ -124,6 +127,9 @@ type txRecord struct {
 	rowKey     string
 	row        []byte // nil: deleted
 	key, value []byte // as they go to the topic; value nil: a tombstone
+	// before is what the transaction had written under the key before, if it had.
+	before    []byte
+	hadBefore bool
 }
 
 // open gives the transaction a table to write to, and a snapshot to read it from.
@@ -134,7 +140,7 @@ func (s *Session) open(ctx context.Context, t *tx, r *catalog.Relation, reads bo
 	tab := t.tables[r.ID]
 	if tab == nil {
 		w := s.e.writers.get(r.ID)
-		if err := s.e.locks.acquire(ctx, w, t); err != nil {
+		if err := s.lock(ctx, w, t); err != nil {
 			return nil, err
 		}
 		topic, ok := s.e.o.Broker.Topic(r.Topic)
@@ -188,6 +194,21 @@ func (s *Session) open(ctx context.Context, t *tx, r *catalog.Relation, reads bo
 		return reached
 	})
 	return tab, nil
+}
+
+// lock makes the transaction the table's writer, within lock_timeout.
+func (s *Session) lock(ctx context.Context, w *writer, t *tx) error {
+	if d := s.settings.lockTimeout; d > 0 {
+		late := pgerr.New("55P03", "canceling statement due to lock timeout")
+		limited, cancel := context.WithTimeoutCause(ctx, d, late)
+		defer cancel()
+		err := s.e.locks.acquire(limited, w, t)
+		if err != nil && context.Cause(limited) == error(late) {
+			return late
+		}
+		return err
+	}
+	return s.e.locks.acquire(ctx, w, t)
 }
 
 // rowsTable is the state table that holds the rows of a table or materialized view.
@@ -299,7 +320,7 @@ func (t *txTable) keyVectors(b *column.Batch) []*column.Vector {
 }
 
 func (t *txTable) write(tr *tx, rec txRecord) error {
-	size := len(rec.key) + len(rec.value) + len(rec.row) + 64
+	size := len(rec.key) + len(rec.value) + len(rec.row) + 128
 	if tr.bytes += size; tr.bytes > maxTransaction {
 		return pgerr.Newf("54000", "the transaction writes more than %d MB", maxTransaction>>20).
 			WithHint("Write in several transactions, or produce the rows into a topic.")
@@ -308,9 +329,23 @@ func (t *txTable) write(tr *tx, rec txRecord) error {
 		return pgerr.Newf("54000", "a row of table \"%s\" is %d bytes as a record, more than the %d that its topic takes", t.relation.Name, len(rec.key)+len(rec.value), limit)
 	}
 	rec.partition = record.Partition(rec.key, len(t.topic.Partitions()))
+	rec.before, rec.hadBefore = t.rows[rec.rowKey]
 	t.rows[rec.rowKey] = rec.row
 	t.records = append(t.records, rec)
 	return nil
+}
+
+// undo forgets all records but the first n.
+func (t *txTable) undo(n int) {
+	for i := len(t.records) - 1; i >= n; i-- {
+		if r := &t.records[i]; r.hadBefore {
+			t.rows[r.rowKey] = r.before
+		} else {
+			delete(t.rows, r.rowKey)
+		}
+	}
+	clear(t.records[n:])
+	t.records = t.records[:n]
 }
 
 // maxRecord is the size that a record of the table's topic may have.
@@ -421,7 +456,14 @@ func (s *Session) commit(ctx context.Context, t *tx) error {
 	}
 	// The next writer may come now: what it writes stands behind this in the journal, so it cannot outlive it.
 	s.finish(t)
-	return s.e.o.Broker.Wait(ctx, lsn)
+	if err := s.e.o.Broker.Wait(ctx, lsn); err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return pgerr.Newf("40003", "the transaction was written, but the wait for it to be durable has ended: %v", err).
+			WithDetail("It cannot be called back: it is there as soon as it is durable.")
+	}
+	return nil
 }
 
 // wrote remembers how far the session's queries must see.

@@ -323,7 +323,7 @@ func TestSettings(t *testing.T) {
 		"SHOW nothing_of_the_kind":          "42704",
 		"COPY t FROM STDIN":                 "0A000",
 		"LISTEN x":                          "0A000",
-		"SAVEPOINT s":                       "0A000",
+		"SAVEPOINT s":                       "25P01",
 		"SELECT $1":                         "42P02",
 		"EXECUTE nothing":                   "26000",
 		"DEALLOCATE nothing":                "26000",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -96,6 +97,8 @@ func (c *conn) close() {
 
 // drain ends the connection once its statement is done.
 func (c *conn) drain() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.draining.Store(true)
 	_ = c.net.SetReadDeadline(time.Unix(1, 0)) // wakes the goroutine if it waits for the client
 }
@@ -117,7 +120,7 @@ func (c *conn) run() error {
 	if err != nil || !ok {
 		return err
 	}
-	if err := c.net.SetReadDeadline(time.Time{}); err != nil {
+	if err := c.deadline(time.Time{}); err != nil {
 		return err
 	}
 	for {
@@ -125,10 +128,14 @@ func (c *conn) run() error {
 			c.fatal(pgerr.New(pgerr.AdminShutdown, "terminating connection due to administrator command"))
 			return nil
 		}
-		msg, err := c.in.next()
+		msg, err := c.next()
 		if err != nil {
 			if c.draining.Load() {
 				continue
+			}
+			if errors.Is(err, os.ErrDeadlineExceeded) && c.session.IdleTimeout() > 0 {
+				c.fatal(pgerr.New("25P03", "terminating connection due to idle-in-transaction timeout"))
+				return nil
 			}
 			var bad *malformed
 			if errors.As(err, &bad) {
@@ -144,6 +151,32 @@ func (c *conn) run() error {
 			return err
 		}
 	}
+}
+
+// next waits for a message, as long as the client may take.
+func (c *conn) next() (pgproto3.FrontendMessage, error) {
+	limit := c.session.IdleTimeout()
+	if limit == 0 {
+		return c.in.next()
+	}
+	if err := c.deadline(time.Now().Add(limit)); err != nil {
+		return nil, err
+	}
+	msg, err := c.in.next()
+	if err != nil {
+		return nil, err
+	}
+	return msg, c.deadline(time.Time{})
+}
+
+// deadline bounds reads from the client, unless drain has ended them.
+func (c *conn) deadline(at time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.draining.Load() {
+		return nil
+	}
+	return c.net.SetReadDeadline(at)
 }
 
 // startup greets the client; ok is false if there is nothing more to do (a cancel request).
@@ -215,7 +248,7 @@ func (c *conn) greet(m *pgproto3.StartupMessage) (bool, error) {
 		c.backend.Send(&pgproto3.NegotiateProtocolVersion{NewestMinorProtocol: 0, UnrecognizedOptions: unknown})
 	}
 	c.backend.Send(&pgproto3.AuthenticationOk{})
-	c.session.Reported(func(name, value string) { c.backend.Send(&pgproto3.ParameterStatus{Name: name, Value: value}) })
+	c.reportSettings()
 	c.backend.Send(&pgproto3.BackendKeyData{ProcessID: c.pid, SecretKey: secretBytes(c.secret)})
 	return true, c.ready()
 }
@@ -278,6 +311,12 @@ func (c *conn) handle(msg pgproto3.FrontendMessage) (done bool, err error) {
 		return false, c.backend.Flush()
 	case *pgproto3.Sync:
 		c.skipping = false
+		if err := c.running(c.session.EndGroup); err != nil {
+			if err := lost(err); err != nil {
+				return false, err
+			}
+			c.fail(err, "")
+		}
 		c.endPortals()
 		return false, c.ready()
 	case *pgproto3.Terminate:
@@ -317,10 +356,25 @@ func (c *conn) sendRows(rows []byte) error {
 	return c.flush()
 }
 
+// reportSettings tells the client what it follows and has changed.
+func (c *conn) reportSettings() {
+	c.session.Reported(func(name, value string) { c.backend.Send(&pgproto3.ParameterStatus{Name: name, Value: value}) })
+}
+
 func (c *conn) ready() error {
 	c.unsent = 0
+	c.reportSettings()
 	c.backend.Send(&pgproto3.ReadyForQuery{TxStatus: byte(c.session.Status())})
 	return c.backend.Flush()
+}
+
+// lost is the error of a connection that cannot be written to any more, nil if err is another.
+func lost(err error) error {
+	var l *lostError
+	if errors.As(err, &l) {
+		return l.err
+	}
+	return nil
 }
 
 // extended reports the error of a message of the extended protocol.
@@ -328,21 +382,21 @@ func (c *conn) extended(err error) error {
 	if err == nil {
 		return nil
 	}
-	var lost *lostError
-	if errors.As(err, &lost) {
-		return lost.err
+	if err := lost(err); err != nil {
+		return err
 	}
 	c.fail(err, "")
 	c.skipping = true
 	return c.backend.Flush()
 }
 
-// running gives a statement a context that a cancel request ends.
+// running gives a statement a context that a cancel request ends, and that ends when the client goes away.
 func (c *conn) running(fn func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(c.s.ctx)
 	c.mu.Lock()
 	c.cancel = cancel
 	c.mu.Unlock()
+	w := c.watch(cancel)
 	started := time.Now()
 	err := fn(ctx)
 	c.s.statements.Observe(time.Since(started).Seconds())
@@ -350,20 +404,25 @@ func (c *conn) running(fn func(context.Context) error) error {
 	c.cancel = nil
 	c.mu.Unlock()
 	cancel(nil)
+	if e := w.end(); err == nil {
+		err = e
+	}
 	return err
 }
 
-// query serves a simple query: statements are run one after the other until one fails.
+// query serves a simple query: statements are run one after the other until one fails. Several are one transaction.
 func (c *conn) query(text string) error {
 	delete(c.statements, "")
 	delete(c.portals, "")
 	err := c.simple(text)
-	var lost *lostError
-	if errors.As(err, &lost) {
-		return lost.err
+	if e := lost(err); e != nil {
+		return e
 	}
 	if err != nil {
 		c.fail(err, text)
+		if err := c.running(c.session.EndGroup); err != nil {
+			return err
+		}
 	}
 	c.endPortals()
 	return c.ready()
@@ -377,6 +436,9 @@ func (c *conn) simple(text string) error {
 	if len(statements) == 0 {
 		c.backend.Send(&pgproto3.EmptyQueryResponse{})
 		return nil
+	}
+	if len(statements) > 1 {
+		c.session.Group()
 	}
 	for i, st := range statements {
 		if i > 0 { // what the statements before have given need not wait for this one
@@ -396,6 +458,11 @@ func (c *conn) simple(text string) error {
 			tag, err := c.session.Execute(ctx, p, nil, out)
 			if err != nil {
 				return err
+			}
+			if i == len(statements)-1 { // what it says is then true
+				if err := c.session.EndGroup(ctx); err != nil {
+					return err
+				}
 			}
 			c.backend.Send(&pgproto3.CommandComplete{CommandTag: []byte(tag)})
 			return nil
@@ -544,6 +611,7 @@ func (c *conn) execute(m *pgproto3.Execute) error {
 	if p.rows != nil {
 		return c.resume(p, m.MaxRows)
 	}
+	c.session.Group() // until Sync
 	out := &output{c: c, formats: p.formats}
 	if m.MaxRows > 0 {
 		p.rows = &suspended{}
@@ -601,9 +669,10 @@ type lostError struct{ err error }
 func (e *lostError) Error() string { return e.err.Error() }
 func (e *lostError) Unwrap() error { return e.err }
 
-// fail sends an error; text is what its position is in.
+// fail sends an error, which is the end of the transaction; text is what its position is in.
 func (c *conn) fail(err error, text string) {
 	c.s.failures.Inc()
+	c.session.Fail()
 	var placed *placedError
 	if errors.As(err, &placed) {
 		text = placed.text

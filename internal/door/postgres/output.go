@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"encoding/binary"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
@@ -108,13 +109,11 @@ func (o *output) Notice(n bind.Notice) error {
 	if code == "" {
 		code = "00000"
 	}
-	o.c.backend.Send(&pgproto3.NoticeResponse{Severity: "NOTICE", SeverityUnlocalized: "NOTICE", Code: code, Message: n.Message, Hint: n.Hint})
-	return nil
-}
-
-// Parameter implements session.Output.
-func (o *output) Parameter(name, value string) error {
-	o.c.backend.Send(&pgproto3.ParameterStatus{Name: name, Value: value})
+	severity := "NOTICE"
+	if strings.HasPrefix(code, "25") { // what is asked of a transaction and has no effect
+		severity = "WARNING"
+	}
+	o.c.backend.Send(&pgproto3.NoticeResponse{Severity: severity, SeverityUnlocalized: severity, Code: code, Message: n.Message, Hint: n.Hint})
 	return nil
 }
 

@@ -43,7 +43,8 @@ type Server struct {
 
 	mu        sync.Mutex
 	listeners []net.Listener
-	conns     map[uint32]*conn // by process id, for cancel requests
+	conns     map[uint32]*conn   // by process id, for cancel requests
+	strangers map[*conn]struct{} // those that have not said who they are
 	next      uint32
 	closing   bool
 
@@ -63,7 +64,7 @@ func New(o Options) *Server {
 		o.WriteTimeout = time.Minute
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	s := &Server{o: o, log: o.Logger, ctx: ctx, stop: stop, conns: map[uint32]*conn{}}
+	s := &Server{o: o, log: o.Logger, ctx: ctx, stop: stop, conns: map[uint32]*conn{}, strangers: map[*conn]struct{}{}}
 	s.statements = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "leat_statement_seconds", Help: "How long SQL statements take.", Buckets: prometheus.ExponentialBuckets(0.0005, 2, 16),
 	})
@@ -112,6 +113,10 @@ func (s *Server) accept(l net.Listener) {
 // serve runs one connection to its end.
 func (s *Server) serve(nc net.Conn) {
 	c := newConn(s, nc)
+	if !s.meet(c) {
+		_ = nc.Close()
+		return
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("a connection ended by a panic", "door", "postgres", "remote", nc.RemoteAddr().String(), "panic", p, "stack", string(debug.Stack()))
@@ -122,6 +127,20 @@ func (s *Server) serve(nc net.Conn) {
 	if err := c.run(); err != nil && !errors.Is(err, net.ErrClosed) && s.ctx.Err() == nil {
 		s.log.Debug("a connection ended", "door", "postgres", "remote", nc.RemoteAddr().String(), "err", err)
 	}
+}
+
+// maxStrangers bounds the connections whose clients have not said who they are; they have startupTimeout to do so.
+const maxStrangers = 1000
+
+// meet takes a new connection; false: there are too many, or the server is closing.
+func (s *Server) meet(c *conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing || len(s.strangers) >= maxStrangers {
+		return false
+	}
+	s.strangers[c] = struct{}{}
+	return true
 }
 
 // register gives a connection its process id and secret; false: there are too many.
@@ -137,12 +156,14 @@ func (s *Server) register(c *conn) bool {
 	_, _ = rand.Read(secret[:])
 	c.secret = binary.BigEndian.Uint32(secret[:])
 	s.conns[c.pid] = c
+	delete(s.strangers, c)
 	return true
 }
 
 func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.strangers, c)
 	if s.conns[c.pid] == c {
 		delete(s.conns, c.pid)
 	}
@@ -167,6 +188,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	for _, c := range s.conns {
 		c.drain()
+	}
+	for c := range s.strangers {
+		_ = c.net.Close()
 	}
 	s.mu.Unlock()
 	done := make(chan struct{})
