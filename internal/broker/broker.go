@@ -55,6 +55,12 @@ type Options struct {
 
 	// RetentionInterval is how often retention looks at every partition; default 5 minutes.
 	RetentionInterval time.Duration
+	// CompactionInterval is how often partitions are looked at for compaction; default 15 seconds.
+	CompactionInterval time.Duration
+	// CompactionRate bounds what compaction reads and writes, in bytes a second; default 64 MiB. It never works more than half of the time.
+	CompactionRate int64
+	// CompactionMapBytes bounds the memory for keys while a partition is compacted; default 32 MiB.
+	CompactionMapBytes int
 	// ProducerExpiry is how long the sequence numbers of a quiet idempotent producer are remembered; default 24 hours.
 	ProducerExpiry time.Duration
 	// OffsetsRetention is how long the offsets of an empty group are kept; default 7 days.
@@ -88,6 +94,12 @@ func (o *Options) setDefaults() {
 	}
 	if o.RetentionInterval <= 0 {
 		o.RetentionInterval = 5 * time.Minute
+	}
+	if o.CompactionInterval <= 0 {
+		o.CompactionInterval = 15 * time.Second
+	}
+	if o.CompactionRate <= 0 {
+		o.CompactionRate = 64 << 20
 	}
 	if o.ProducerExpiry <= 0 {
 		o.ProducerExpiry = 24 * time.Hour
@@ -149,6 +161,7 @@ type Broker struct {
 	image      atomic.Pointer[topicImage]
 
 	ends    ends
+	cleaner cleaner
 	ids     producerIDs
 	groups  *Groups
 	size    atomic.Int64
@@ -223,6 +236,8 @@ func (b *Broker) Start(ctx context.Context) error {
 	b.checkReserve()
 	b.every(time.Second, b.checkReserve)
 	b.every(b.o.RetentionInterval, b.retainAll)
+	b.cleaner.register(b)
+	b.every(b.o.CompactionInterval, b.compactInBackground)
 	b.every(10*time.Minute, b.groups.expireOffsets)
 	return nil
 }

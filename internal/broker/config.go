@@ -112,6 +112,9 @@ type settings struct {
 	maxMessage                  int
 	logAppendTime               bool
 	compacted, deletes          bool
+	deleteRetentionMs           int64
+	minLagMs, maxLagMs          int64   // of compaction
+	dirtyRatio                  float64 // from which on a log is compacted
 	maxBehindMs, maxAheadMs     int64
 }
 
@@ -139,6 +142,8 @@ func parseSettings(configs, defaults map[string]string) settings {
 		logAppendTime: get("message.timestamp.type") == "LogAppendTime",
 		maxBehindMs:   num("message.timestamp.before.max.ms"), maxAheadMs: num("message.timestamp.after.max.ms"),
 	}
+	s.deleteRetentionMs, s.minLagMs, s.maxLagMs = num("delete.retention.ms"), num("min.compaction.lag.ms"), num("max.compaction.lag.ms")
+	s.dirtyRatio, _ = strconv.ParseFloat(get("min.cleanable.dirty.ratio"), 64)
 	for policy := range strings.SplitSeq(get("cleanup.policy"), ",") {
 		switch strings.TrimSpace(policy) {
 		case "compact":

@@ -198,7 +198,7 @@ func (p *Partition) EndOfEpoch(epoch int32) (found int32, end int64, err error) 
 			return -1, -1, err
 		}
 		if e > epoch {
-			hi = min(hi, at)
+			hi = min(lo+(hi-lo)/2, at) // what lies before the batch may have been compacted away
 			if at < lo {
 				break
 			}
@@ -246,6 +246,12 @@ func (s settings) logConfig(index int32) commitlog.Config {
 	}
 	c := commitlog.Config{
 		SegmentBytes: s.segmentBytes, SegmentAge: milliseconds(s.segmentMs), IndexIntervalBytes: int(s.indexInterval),
+	}
+	if s.compacted {
+		c.Compact, c.DeleteRetention, c.MinCompactionLag = true, milliseconds(s.deleteRetentionMs), milliseconds(s.minLagMs)
+		if s.maxLagMs < math.MaxInt64 {
+			c.MaxCompactionLag = milliseconds(s.maxLagMs)
+		}
 	}
 	if s.deletes { // a topic that is only compacted keeps the last value of every key for ever
 		c.RetentionBytes, c.Retention = s.retentionBytes, milliseconds(s.retentionMs)
