@@ -75,6 +75,7 @@ type Consumer struct {
 	members     map[string]*consumer
 	static      map[string]string // instance to member id
 	holders     map[TopicID]map[int32]string
+	pending     map[string]time.Time // ids given to members of the classic protocol, until when they may be used
 	topics      *Topics
 	matches     map[string][]string // of each expression, in topics
 	interest    uint64              // what was subscribed to, and how it looked, when the epoch moved last
@@ -89,7 +90,7 @@ type Consumer struct {
 func NewConsumer(cfg ConsumerConfig, now time.Time) *Consumer {
 	return &Consumer{
 		cfg: cfg, assignor: Assignors[0], members: map[string]*consumer{}, static: map[string]string{}, holders: map[TopicID]map[int32]string{},
-		topics: noTopics, matches: map[string][]string{}, emptySince: now, header: true,
+		pending: map[string]time.Time{}, topics: noTopics, matches: map[string][]string{}, emptySince: now, header: true,
 	}
 }
 
@@ -317,15 +318,30 @@ func (c *Consumer) hold(member string, id TopicID, p int32) {
 
 // Tick removes the members that are overdue and says when to look again; zero: never.
 func (c *Consumer) Tick(now time.Time) (wake time.Time) {
+	for id, until := range c.pending {
+		if !now.Before(until) {
+			delete(c.pending, id)
+		} else {
+			wake = sooner(wake, until)
+		}
+	}
 	for _, m := range c.inOrder() {
 		if at := m.deadline(); !now.Before(at) {
 			c.drop(now, m)
-		} else if wake.IsZero() || at.Before(wake) {
-			wake = at
+		} else {
+			wake = sooner(wake, at)
 		}
 	}
 	c.settle()
 	return wake
+}
+
+// sooner is the earlier of two times, of which zero means never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // settle moves the epoch after members were removed, so that those who are left are told.
@@ -337,13 +353,7 @@ func (c *Consumer) settle() {
 
 // deadline is when the member is removed if nothing is heard of it.
 func (m *consumer) deadline() time.Time {
-	at := m.session
-	for _, t := range []time.Time{m.revoke, m.rejoin} {
-		if !t.IsZero() && t.Before(at) {
-			at = t
-		}
-	}
-	return at
+	return sooner(m.session, sooner(m.revoke, m.rejoin))
 }
 
 // MayCommit says whether a member may commit offsets for the partitions. A commit for an epoch that has just ended is taken, as long as it is for what

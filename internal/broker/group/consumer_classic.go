@@ -1,6 +1,7 @@
 package group
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -71,12 +72,17 @@ func (c *Consumer) Join(now time.Time, ev *Join, all *Topics) (r Reply, wake tim
 	}
 	switch {
 	case id == "" && ev.Instance == "" && ev.KnownIDOnly:
+		if len(c.members)+len(c.pending) >= c.cfg.MaxMembers {
+			return refuse(GroupFull)
+		}
+		c.pending[ev.NewID] = now.Add(ev.Session)
 		r, _ := refuse(MemberIDRequired)
 		r.MemberID = ev.NewID
-		return r, time.Time{}
+		return r, c.pending[ev.NewID]
 	case id == "":
 		id = ev.NewID
-	case ev.Instance != "" && holder == nil:
+	case ev.Instance != "" && holder == nil, ev.Instance == "" && c.members[id] == nil && c.pending[id].IsZero():
+		// It was removed, and must not go on as if it had not been.
 		return refuse(UnknownMember)
 	case holder != nil && holder.ID != id:
 		return refuse(FencedInstance)
@@ -89,6 +95,7 @@ func (c *Consumer) Join(now time.Time, ev *Join, all *Topics) (r Reply, wake tim
 		if len(c.members) >= c.cfg.MaxMembers {
 			return refuse(GroupFull)
 		}
+		delete(c.pending, id)
 		m = c.add(id, ev.Instance)
 	}
 	c.updateClassic(m, ev, sub)
@@ -294,6 +301,7 @@ func Upgrade(g *Group, cfg ConsumerConfig, now time.Time, all *Topics) (c *Consu
 			}
 		}
 	}
+	maps.Copy(c.pending, g.pending)
 	c.interest = c.look()
 	return c, replies, true
 }
