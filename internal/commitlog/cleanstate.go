@@ -47,7 +47,7 @@ func decodeCleanState(b string) (cleanState, error) {
 func (l *Log) loadCleanState() error {
 	l.clean = cleanState{horizon: -1, transactional: true}
 	path := l.m.o.FS.PathJoin(l.dir, cleanName)
-	b, err := vfs.ReadFile(l.m.o.FS, path, 1<<10)
+	b, err := vfs.ReadFile(l.m.o.FS, path, 1<<20)
 	switch {
 	case vfs.NotExist(err):
 		l.clean.transactional = false

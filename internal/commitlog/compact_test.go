@@ -135,3 +135,16 @@ func TestCompactionHistories(t *testing.T) {
 		t.Logf("%d records, %d removed by %d passes", len(m.records), removed, passes)
 	})
 }
+
+func FuzzCleanState(f *testing.F) {
+	f.Add(string(cleanState{holes: 5, dirty: 3, horizon: -1, transactional: true}.encode()))
+	f.Add(string(cleanState{}.encode()))
+	f.Fuzz(func(t *testing.T, b string) {
+		s, err := decodeCleanState(b)
+		if err == nil {
+			if again, err := decodeCleanState(string(s.encode())); err != nil || again != s {
+				t.Fatalf("%+v became %+v: %v", s, again, err)
+			}
+		}
+	})
+}

@@ -40,6 +40,9 @@ func (l *Log) MaxTimestamp(limit int64) (offset, timestamp int64, err error) {
 			if h.NextOffset() > limit {
 				return false
 			}
+			if h.Control() || h.Count == 0 {
+				return true
+			}
 			if !found || h.MaxTimestamp > largest {
 				found, largest = true, h.MaxTimestamp
 			}
@@ -88,7 +91,7 @@ func (l *Log) findRecord(limit int64, batch func(*record.Header) bool, begin fun
 			if h.BaseOffset >= limit {
 				return false
 			}
-			if h.Control() || !batch(h) {
+			if h.Control() || h.Count == 0 || !batch(h) {
 				return true
 			}
 			l.buf = append(l.buf[:0], make([]byte, h.Size())...)
