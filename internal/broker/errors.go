@@ -21,6 +21,7 @@ var (
 	ErrInvalidTimestamp  = errors.New("the timestamp is too far from now")
 	ErrInvalidBatch      = errors.New("not a valid record batch")
 	ErrTransactional     = errors.New("transactions are not supported yet")
+	ErrTransactionState  = errors.New("the producer's transaction is in another state")
 	ErrFenced            = errors.New("a newer epoch of this producer has written")
 	ErrSequenceGap       = errors.New("the batch is out of sequence")
 	ErrDuplicateSequence = errors.New("the batch repeats one that is too old to be remembered")

@@ -23,6 +23,7 @@ type ProduceItem struct {
 
 	header  record.Header
 	payload []byte
+	now     int64
 }
 
 var readers = sync.Pool{New: func() any { return new(record.Reader) }}
@@ -35,7 +36,7 @@ func (b *Broker) Produce(items []ProduceItem) journal.LSN {
 	n := 0
 	for i := range items {
 		it := &items[i]
-		it.Base, it.AppendTime, it.LSN = -1, -1, 0
+		it.Base, it.AppendTime, it.LSN, it.now = -1, -1, 0, now
 		if it.Err != nil {
 			continue
 		}
@@ -206,7 +207,7 @@ func (it *ProduceItem) order(b *Broker, lsn journal.LSN) {
 		outcome, first := ps.Check(&it.header)
 		switch outcome {
 		case commitlog.Accept:
-			ps.Update(&it.header)
+			ps.Update(&it.header, it.now)
 		case commitlog.Duplicate:
 			it.void(nil)
 			it.Base = first
@@ -216,6 +217,9 @@ func (it *ProduceItem) order(b *Broker, lsn journal.LSN) {
 			return
 		case commitlog.InvalidEpoch:
 			it.void(fmt.Errorf("%w: producer %d, epoch %d, %s", ErrFenced, it.header.ProducerID, it.header.ProducerEpoch, p))
+			return
+		case commitlog.InTransaction:
+			it.void(fmt.Errorf("%w: producer %d has one open in %s, and the batch is not part of it", ErrTransactionState, it.header.ProducerID, p))
 			return
 		case commitlog.DuplicateSequence:
 			it.void(fmt.Errorf("%w: producer %d, sequence %d, %s", ErrDuplicateSequence, it.header.ProducerID, it.header.BaseSequence, p))

@@ -695,7 +695,7 @@ func (c *cleanFile) seal(g []passSegment) error {
 		if err != nil && !vfs.NotExist(err) {
 			return err
 		}
-		c.indexed = err == nil // an empty one takes its place
+		c.indexed = err == nil // one without entries takes its place
 	}
 	if !c.indexed {
 		return nil
@@ -704,10 +704,7 @@ func (c *cleanFile) seal(g []passSegment) error {
 	if err != nil {
 		return err
 	}
-	if len(c.aborted) > 0 {
-		_, err = f.Write(appendTxnIndex(nil, c.aborted))
-	}
-	if err == nil {
+	if _, err = f.Write(appendTxnIndex(nil, c.aborted, g[len(g)-1].end)); err == nil {
 		err = f.Sync()
 	}
 	if cerr := f.Close(); err == nil {

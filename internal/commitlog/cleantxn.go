@@ -1,7 +1,7 @@
 package commitlog
 
 import (
-	"encoding/binary"
+	"hash/crc32"
 	"slices"
 
 	"github.com/leat-io/leat/internal/record"
@@ -106,17 +106,13 @@ func (s *txnSweep) marker(h *record.Header) (t abortedTxn, aborted, data bool) {
 	return t, aborted, data
 }
 
-// appendTxnIndex appends the entries of Kafka's .txnindex: int16 version 0, int64 producer, first offset, last offset, last stable offset.
-func appendTxnIndex(dst []byte, aborted []abortedTxn) []byte {
-	be := binary.BigEndian
+// appendTxnIndex appends a .txnindex file for the transactions, which is complete up to the offset covered.
+func appendTxnIndex(dst []byte, aborted []abortedTxn, covered int64) []byte {
+	from := len(dst)
 	for _, t := range aborted {
-		dst = be.AppendUint16(dst, 0)
-		dst = be.AppendUint64(dst, uint64(t.producer))
-		dst = be.AppendUint64(dst, uint64(t.first))
-		dst = be.AppendUint64(dst, uint64(t.last))
-		dst = be.AppendUint64(dst, uint64(t.last+1))
+		dst = appendAborted(dst, &AbortedTransaction{ProducerID: t.producer, First: t.first, Last: t.last})
 	}
-	return dst
+	return appendAbortedTrailer(dst, crc32.Checksum(dst[from:], castagnoli), covered)
 }
 
 // lastOffsets returns the last offset of each producer's last batch below the offset.

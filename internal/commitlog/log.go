@@ -42,7 +42,8 @@ type Log struct {
 
 	producers       Producers
 	producersLoaded bool
-	snapshotAt      int64 // end of the newest snapshot file; -1: none
+	undecided       openTransactions // at the end of the files, when producersLoaded
+	snapshotAt      int64            // end of the newest snapshot file; -1: none
 }
 
 // Name is the folder's: "topic-0".
@@ -176,6 +177,9 @@ func (l *Log) load() error {
 		if err := vfs.WriteFile(fs, l.dir, cleanName, l.clean.encode()); err != nil {
 			return fmt.Errorf("open log %s: %w", l.name, err)
 		}
+	}
+	if n := len(l.segments); n > 0 {
+		l.segments[n-1].aborted.limit = max(l.end, 1)
 	}
 	l.begun = l.m.o.Clock.Now()
 	l.loaded, l.fresh = true, false
@@ -387,7 +391,8 @@ func (l *Log) remove(s *segment) error {
 	if err := fs.Remove(s.logPath()); err != nil && !vfs.NotExist(err) {
 		return fmt.Errorf("remove segment: %w", err)
 	}
-	for _, p := range []string{s.indexPath(), s.timePath(), s.path + ".txnindex"} {
+	l.m.files.forget(s.abortedPath())
+	for _, p := range []string{s.indexPath(), s.timePath(), s.abortedPath()} {
 		if err := fs.Remove(p); err != nil && !vfs.NotExist(err) {
 			return fmt.Errorf("remove index: %w", err)
 		}
@@ -421,6 +426,11 @@ func (l *Log) Append(batch []byte) error {
 	if len(l.segments) == 0 && l.end == 0 {
 		l.start = h.BaseOffset
 	}
+	if h.ProducerID >= 0 { // before the batch is there, for it is not to be counted twice
+		if err := l.loadProducers(); err != nil {
+			return err
+		}
+	}
 	s, err := l.active(&h)
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", l.name, err)
@@ -436,14 +446,8 @@ func (l *Log) Append(batch []byte) error {
 	s.verifiedTo = s.size
 	s.unsynced = true
 	l.end = h.NextOffset()
-	if h.ProducerID >= 0 {
-		if err := l.loadProducers(); err != nil {
-			return err
-		}
-		l.producers.Update(&h)
-	}
 	l.setDirty()
-	return nil
+	return l.noteAppended(s, &h, batch)
 }
 
 // compare checks that a batch below the end is the one that is there. One below the start was removed since, and one below the holes
@@ -484,11 +488,19 @@ func (l *Log) active(h *record.Header) (*segment, error) {
 			return nil, err
 		}
 	}
-	s := &segment{base: h.BaseOffset, path: l.m.o.FS.PathJoin(l.dir, segmentName(h.BaseOffset)), indexed: true, largest: math.MinInt64}
+	s := l.newSegment(h.BaseOffset)
 	l.segments = append(l.segments, s)
 	l.begun = l.m.o.Clock.Now()
 	l.dirChanged = true
 	return s, nil
+}
+
+// newSegment is an empty segment, all of whose indexes are known.
+func (l *Log) newSegment(base int64) *segment {
+	return &segment{
+		base: base, path: l.m.o.FS.PathJoin(l.dir, segmentName(base)), indexed: true, largest: math.MinInt64,
+		aborted: abortedIndex{loaded: true, covered: base},
+	}
 }
 
 // seal ends the active segment: its indexes and a snapshot of the producers go to their files.
@@ -497,6 +509,9 @@ func (l *Log) seal(s *segment) error {
 		return err
 	}
 	if err := l.saveIndex(s); err != nil {
+		return err
+	}
+	if err := l.keepAborted(s); err != nil {
 		return err
 	}
 	if l.producersLoaded {
@@ -523,7 +538,7 @@ func (l *Log) roll() error {
 	if err := l.seal(l.segments[n-1]); err != nil {
 		return err
 	}
-	s := &segment{base: l.end, path: l.m.o.FS.PathJoin(l.dir, segmentName(l.end)), indexed: true, largest: math.MinInt64}
+	s := l.newSegment(l.end)
 	f, err := l.m.files.acquire(s.logPath())
 	if err != nil {
 		return err
@@ -561,6 +576,9 @@ func (l *Log) Sync() error {
 	l.dirChanged = false
 	if n := len(l.segments); n > 0 && err == nil {
 		err = l.saveIndex(l.segments[n-1])
+		if err == nil {
+			err = l.keepAborted(l.segments[n-1])
+		}
 	}
 	if err == nil && l.producersLoaded && l.producers.hasChanged() {
 		err = l.writeSnapshot()
@@ -607,7 +625,10 @@ func (l *Log) Truncate(end int64) error {
 	}
 	l.end = max(end, l.start)
 	l.producers = Producers{}
-	l.producersLoaded = false
+	l.producersLoaded, l.undecided = false, nil
+	for _, s := range l.segments {
+		s.aborted = abortedIndex{limit: max(l.end, 1)}
+	}
 	return nil
 }
 

@@ -557,7 +557,7 @@ func TestProducers(t *testing.T) {
 	t.Run("sequences wrap", func(t *testing.T) {
 		var ps Producers
 		_, h := batch(0, 0, math.MaxInt32-1, 3)
-		ps.Update(h)
+		ps.Update(h, 0)
 		if _, h = batch(3, 0, 1, 1); h.LastSequence() != 1 {
 			t.Fatal(h.LastSequence())
 		}
@@ -571,9 +571,9 @@ func TestProducers(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, h := batch(24, 0, 24, 3)
-		ps.Update(h)
+		ps.Update(h, 0)
 		var back Producers
-		if !back.load(ps.snapshot(24)) {
+		if _, ok := back.load(ps.snapshot(24, nil), 0); !ok {
 			t.Fatal("not loaded")
 		}
 		if o, _ := back.Check(h); o != Accept {
@@ -584,12 +584,12 @@ func TestProducers(t *testing.T) {
 
 func FuzzSnapshot(f *testing.F) {
 	var ps Producers
-	ps.update(1, 2, producedBatch{0, 4, 10, 14, 99})
-	f.Add(ps.snapshot(100))
+	ps.Update(&record.Header{ProducerID: 1, ProducerEpoch: 2, BaseSequence: 0, LastOffsetDelta: 4, BaseOffset: 10, MaxTimestamp: 99}, 0)
+	f.Add(ps.snapshot(100, openTransactions{{1, 10}}))
 	f.Add(binary.BigEndian.AppendUint16(nil, 1))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var ps Producers
-		ps.load(b)
+		ps.load(b, 0)
 	})
 }
 

@@ -141,7 +141,7 @@ func (l *Log) writeSnapshot() error {
 	if err != nil {
 		return fmt.Errorf("write producer snapshot: %w", err)
 	}
-	_, err = f.Write(l.producers.snapshot(l.end))
+	_, err = f.Write(l.producers.snapshot(l.end, l.undecided))
 	if err == nil {
 		err = f.Sync()
 	}

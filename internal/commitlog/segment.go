@@ -32,7 +32,8 @@ type segment struct {
 	pinned                   bool // a pass of compaction reads it: it must stay
 	swapped                  bool // its file still has the name of step 2 in swap.go
 	// tail is what comes behind the bytes in the file, within size; only the active segment has one. See tail.go.
-	tail []byte
+	tail    []byte
+	aborted abortedIndex
 }
 
 type indexEntry struct {

@@ -57,6 +57,7 @@ func (c *cleanFile) putInPlace(g []passSegment) error {
 	c.segment.swapped = true
 	for _, s := range g {
 		l.m.files.forget(s.path)
+		l.m.files.forget(s.s.abortedPath())
 	}
 	l.segments = slices.Replace(l.segments, at, at+len(g), c.segment)
 	l.mu.Unlock()
@@ -77,6 +78,8 @@ func (c *cleanFile) putInPlace(g []passSegment) error {
 		return err
 	}
 	c.segment.swapped = false
+	c.segment.aborted = abortedIndex{}
+	l.m.files.forget(c.segment.abortedPath())
 	l.dirChanged = true
 	l.setDirty()
 	if err := l.saveIndex(c.segment); err != nil {

@@ -141,26 +141,31 @@ func (l *Log) loadProducers() error {
 	if err != nil {
 		return fmt.Errorf("load producers of %s: %w", l.name, err)
 	}
-	l.producers.mu.Lock()
 	from := l.start
-	l.snapshotAt = -1
+	l.snapshotAt, l.undecided = -1, nil
+	now := l.m.o.Clock.Now().UnixMilli()
 	for _, at := range snapshotOffsets(names) {
 		if at > l.end {
 			continue
 		}
 		b, err := vfs.ReadFile(l.m.o.FS, l.snapshotPath(at), 1<<30)
-		if err == nil && l.producers.load(b) {
-			from, l.snapshotAt = max(from, at), at
+		if err != nil {
+			continue
+		}
+		if open, ok := l.producers.load(b, now); ok {
+			from, l.snapshotAt, l.undecided = max(from, at), at, open
 			break
 		}
 	}
-	l.producers.mu.Unlock()
 	for i, s := range l.segments {
 		if s.size == 0 || (i+1 < len(l.segments) && l.segments[i+1].base <= from) || from >= l.end {
 			continue
 		}
 		err := l.walkFrom(s, max(from, s.base), func(h *record.Header, pos int64) bool {
-			l.producers.Update(h)
+			l.producers.Update(h, now)
+			if h.ProducerID >= 0 {
+				l.follow(h)
+			}
 			return true
 		})
 		if err != nil {

@@ -29,6 +29,7 @@ var codes = []struct {
 	{broker.ErrInvalidTimestamp, kerr.InvalidTimestamp.Code},
 	{broker.ErrInvalidBatch, kerr.InvalidRecord.Code},
 	{broker.ErrTransactional, kerr.InvalidTxnState.Code},
+	{broker.ErrTransactionState, kerr.InvalidTxnState.Code},
 	{broker.ErrFenced, kerr.InvalidProducerEpoch.Code},
 	{broker.ErrSequenceGap, kerr.OutOfOrderSequenceNumber.Code},
 	{broker.ErrDuplicateSequence, kerr.DuplicateSequenceNumber.Code},
