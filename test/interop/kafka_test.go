@@ -137,7 +137,7 @@ type member struct {
 	quit context.CancelFunc
 }
 
-func newMember(t *testing.T, n *kafkatest.Node, group, topic string) *member {
+func newMember(t *testing.T, n *kafkatest.Node, group, topic string, opts ...kgo.Opt) *member {
 	m := &member{own: map[int32]bool{}, seen: map[string]int{}, done: make(chan struct{})}
 	change := func(now bool) func(context.Context, *kgo.Client, map[string][]int32) {
 		return func(_ context.Context, _ *kgo.Client, parts map[string][]int32) {
@@ -152,10 +152,12 @@ func newMember(t *testing.T, n *kafkatest.Node, group, topic string) *member {
 			}
 		}
 	}
-	m.cl = client(t, n, kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.SessionTimeout(2*time.Second), kgo.HeartbeatInterval(100*time.Millisecond), kgo.RebalanceTimeout(5*time.Second),
-		kgo.Balancers(kgo.RangeBalancer()), kgo.AutoCommitInterval(100*time.Millisecond),
-		kgo.OnPartitionsAssigned(change(true)), kgo.OnPartitionsRevoked(change(false)), kgo.OnPartitionsLost(change(false)))
+	m.cl = client(t, n, append([]kgo.Opt{
+		kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.SessionTimeout(2 * time.Second), kgo.HeartbeatInterval(100 * time.Millisecond), kgo.RebalanceTimeout(5 * time.Second),
+		kgo.Balancers(kgo.RangeBalancer()), kgo.AutoCommitInterval(100 * time.Millisecond),
+		kgo.OnPartitionsAssigned(change(true)), kgo.OnPartitionsRevoked(change(false)), kgo.OnPartitionsLost(change(false)),
+	}, opts...)...)
 	ctx, cancel := context.WithCancel(context.Background())
 	m.quit = cancel
 	t.Cleanup(cancel)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leat-io/leat/internal/door/kafka/kafkatest"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 var seedFlag = flag.Uint64("seed", 1, "seed of the random tests")
@@ -96,4 +97,11 @@ func kcat(t testing.TB, n *kafkatest.Node, input string, args ...string) string 
 		t.Fatalf("kcat %v: %v\n%s", args, err, errs.String())
 	}
 	return out.String()
+}
+
+// cappedAt is what a client may use that knows one API only up to a version.
+func cappedAt(key, version int16) *kversion.Versions {
+	v := kversion.Tip()
+	v.SetMaxKeyVersion(key, version)
+	return v
 }
