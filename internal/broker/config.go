@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/leat-io/leat/internal/record"
 )
 
 // ConfigType is how Kafka's DescribeConfigs names the type of a setting.
@@ -112,10 +114,17 @@ type settings struct {
 	maxMessage                  int
 	logAppendTime               bool
 	compacted, deletes          bool
+	recompresses                bool         // batches of other codecs than
+	codec                       record.Codec // this one
 	deleteRetentionMs           int64
 	minLagMs, maxLagMs          int64   // of compaction
 	dirtyRatio                  float64 // from which on a log is compacted
 	maxBehindMs, maxAheadMs     int64
+}
+
+// codecs are the values of compression.type that have batches compressed anew.
+var codecs = map[string]record.Codec{
+	"uncompressed": record.None, "gzip": record.Gzip, "snappy": record.Snappy, "lz4": record.LZ4, "zstd": record.Zstd,
 }
 
 // parseSettings needs configs that passed CheckConfigs.
@@ -144,6 +153,7 @@ func parseSettings(configs, defaults map[string]string) settings {
 	}
 	s.deleteRetentionMs, s.minLagMs, s.maxLagMs = num("delete.retention.ms"), num("min.compaction.lag.ms"), num("max.compaction.lag.ms")
 	s.dirtyRatio, _ = strconv.ParseFloat(get("min.cleanable.dirty.ratio"), 64)
+	s.codec, s.recompresses = codecs[get("compression.type")]
 	for policy := range strings.SplitSeq(get("cleanup.policy"), ",") {
 		switch strings.TrimSpace(policy) {
 		case "compact":

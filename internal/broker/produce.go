@@ -126,8 +126,14 @@ func (it *ProduceItem) admit(b *Broker, nowMs int64) error {
 			return it.P.judge(err)
 		}
 	}
-	if check := t.check.Load(); check != nil || s.compacted || h.Codec() == record.None {
+	recompress := s.recompresses && h.Codec() != s.codec
+	if check := t.check.Load(); check != nil || s.compacted || recompress || h.Codec() == record.None {
 		if err := it.walk(check, s.compacted); err != nil {
+			return err
+		}
+	}
+	if recompress {
+		if err := it.recompress(s); err != nil {
 			return err
 		}
 	}
@@ -146,6 +152,20 @@ func (it *ProduceItem) admit(b *Broker, nowMs int64) error {
 		return fmt.Errorf("%w: %d ms behind, and message.timestamp.before.max.ms is %d", ErrInvalidTimestamp, nowMs-h.BaseTimestamp, s.maxBehindMs)
 	}
 	return nil
+}
+
+// recompress gives the batch the topic's codec.
+func (it *ProduceItem) recompress(s *settings) error {
+	batch, err := record.Recompress(it.Batch, s.codec)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCorruptBatch, err)
+	}
+	if len(batch) > s.maxMessage {
+		return fmt.Errorf("%w: %d bytes for %s as %s, which takes %d", ErrTooLarge, len(batch), it.P, s.codec, s.maxMessage)
+	}
+	it.Batch = batch
+	it.header, err = record.ParseHeader(batch)
+	return err
 }
 
 // walk looks at every record; a compressed batch is only opened when someone must judge its records.

@@ -393,4 +393,3 @@ func TestOffsetsAreDeletedUnlessInUse(t *testing.T) {
 		t.Errorf("it is still there: %+v", o)
 	}
 }
-
