@@ -22,20 +22,23 @@ type ends struct {
 	readers map[*Reader]struct{}
 	// ready is false until the readers of the last run are registered again; nothing is forgotten before.
 	ready   bool
+	trimAt  int // how long the list of units may become until it is looked through
 	durable journal.LSN
 }
 
 // landed is a batch in its file.
 type landed struct {
 	lsn journal.LSN
-	p   *Partition
-	end int64
+	span
 }
 
 func (e *ends) init() { e.readers = map[*Reader]struct{}{} }
 
 // maxAtomicUnits bounds the list of units under a reader that is far behind; beyond it neighbours are merged.
 const maxAtomicUnits = 1 << 16
+
+// minTrim is a length of that list that is not worth looking through.
+const minTrim = 1 << 10
 
 // ApplyBatch is the journal's apply function for KindBatch, at recovery and after: it appends the batch to its partition's file. Calls come in
 // journal order, from one goroutine.
@@ -71,7 +74,10 @@ func (b *Broker) ApplyBatch(lsn journal.LSN, payload []byte) error {
 	if !b.running.Load() {
 		p.next = max(p.next, h.NextOffset())
 	}
-	s := span{p: p, base: h.BaseOffset, end: h.NextOffset()}
+	s := span{p: p, base: h.BaseOffset, end: h.NextOffset(), producer: -1}
+	if h.Transactional() {
+		s.producer, s.marker = h.ProducerID, h.Control()
+	}
 	if flags&flagAtomic == 0 {
 		b.ends.publishOne(lsn, s)
 		return nil
@@ -146,9 +152,10 @@ func (e *ends) publish(lsn journal.LSN) {
 		e.move(lsn, s)
 		unit = merged(unit, atomicUnit{lsn: uint64(lsn), spans: []span{s}})
 	}
-	if len(spans) > 1 && (len(e.readers) > 0 || !e.ready) {
-		if len(e.units) >= maxAtomicUnits {
+	if len(spans) > 1 && (len(e.readers) > 0 || !e.ready || unit.held()) {
+		if len(e.units) >= max(e.trimAt, minTrim) || len(e.units) >= maxAtomicUnits {
 			e.trim()
+			e.trimAt = 2 * len(e.units)
 		}
 		if len(e.units) >= maxAtomicUnits {
 			e.units = halve(e.units)
@@ -168,7 +175,8 @@ func (e *ends) move(lsn journal.LSN, s span) {
 	if s.end > s.p.appended.Load() {
 		s.p.appended.Store(s.end)
 	}
-	e.waiting = append(e.waiting, landed{lsn: lsn, p: s.p, end: s.end})
+	s.p.decided.Store(s.p.undecided.follow(&s))
+	e.waiting = append(e.waiting, landed{lsn: lsn, span: s})
 }
 
 // onDurable moves high watermarks behind a sync of the journal up to and including lsn.
@@ -177,10 +185,11 @@ func (b *Broker) onDurable(lsn journal.LSN) {
 	e.mu.Lock()
 	n := 0
 	for n < len(e.waiting) && e.waiting[n].lsn <= lsn {
-		l := e.waiting[n]
+		l := &e.waiting[n]
 		if l.end > l.p.highWater.Load() {
 			l.p.highWater.Store(l.end)
 		}
+		l.p.stable.Store(l.p.unstable.follow(&l.span))
 		n++
 	}
 	e.durable = lsn

@@ -1,4 +1,4 @@
-// Package broker owns topics, partitions, idempotent producers and consumer groups: everything between a door and the journal.
+// Package broker owns topics, partitions, idempotent producers, transactions and consumer groups: everything between a door and the journal.
 //
 // A record batch enters through Produce or a Unit, gets its offset under the journal's ordering lock, travels in a journal unit, and is
 // appended to its partition's file by ApplyBatch while the journal is being synced. The high watermark follows the sync. The same
@@ -7,6 +7,8 @@
 // What always holds:
 //   - Offsets of a partition are given out in journal order, without gaps, and never again.
 //   - Appended() >= HighWatermark(); both only grow; neither ever lies inside an atomic unit.
+//   - A transaction ends in one unit: in all its partitions, with its offsets and for its coordinator. Decided() and StableOffset() never lie behind the
+//     first record of one that is open.
 //   - A duplicate of an idempotent producer is answered with the offset of the first one, once that is durable.
 //   - Metadata (topics, group members, committed offsets) is answered for only when its journal unit is durable.
 //   - Coordinators and policies are pure functions; what has goroutines, timers or files is the thin shell around them.
@@ -63,6 +65,10 @@ type Options struct {
 	CompactionMapBytes int
 	// ProducerExpiry is how long the sequence numbers of a quiet idempotent producer are remembered; default 24 hours.
 	ProducerExpiry time.Duration
+	// TransactionMaxTimeout bounds the timeout that a transactional producer may ask for; default 15 minutes, as Kafka's transaction.max.timeout.ms.
+	TransactionMaxTimeout time.Duration
+	// TransactionalIDExpiry is how long a transactional id that nobody uses is remembered; default 7 days, as Kafka's transactional.id.expiration.ms.
+	TransactionalIDExpiry time.Duration
 	// OffsetsRetention is how long the offsets of an empty group are kept; default 7 days.
 	OffsetsRetention time.Duration
 	// InitialRebalanceDelay is how long the first members of an empty group wait for others to join the first generation;
@@ -103,6 +109,12 @@ func (o *Options) setDefaults() {
 	}
 	if o.ProducerExpiry <= 0 {
 		o.ProducerExpiry = 24 * time.Hour
+	}
+	if o.TransactionMaxTimeout <= 0 {
+		o.TransactionMaxTimeout = 15 * time.Minute
+	}
+	if o.TransactionalIDExpiry <= 0 {
+		o.TransactionalIDExpiry = 7 * 24 * time.Hour
 	}
 	if o.OffsetsRetention <= 0 {
 		o.OffsetsRetention = 7 * 24 * time.Hour
@@ -164,6 +176,7 @@ type Broker struct {
 	cleaner cleaner
 	ids     producerIDs
 	groups  *Groups
+	txns    *Transactions
 	size    atomic.Int64
 	stop    chan struct{}
 	stopped sync.WaitGroup
@@ -231,8 +244,12 @@ func (b *Broker) Start(ctx context.Context) error {
 		return err
 	}
 	b.groups = groups
+	if b.txns, err = newTransactions(b); err != nil {
+		return err
+	}
 	b.metrics = newMetrics(b)
 	b.running.Store(true)
+	b.txns.start()
 	b.checkReserve()
 	b.every(time.Second, b.checkReserve)
 	b.every(b.o.RetentionInterval, b.retainAll)
@@ -299,6 +316,9 @@ func (b *Broker) Close() error {
 	}
 	close(b.stop)
 	b.stopped.Wait()
+	if b.txns != nil {
+		b.txns.close()
+	}
 	if b.groups != nil {
 		b.groups.close()
 	}

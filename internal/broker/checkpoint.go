@@ -54,6 +54,9 @@ func (b *Broker) finishRecovery() error {
 			known[p.String()] = true
 			p.appended.Store(p.next)
 			p.highWater.Store(p.next)
+			p.decided.Store(p.next)
+			p.stable.Store(p.next)
+			p.undecided, p.unstable = nil, nil
 		}
 	}
 	names, err := b.logs.Names()

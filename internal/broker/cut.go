@@ -6,6 +6,8 @@ import "slices"
 type span struct {
 	p         *Partition
 	base, end int64
+	producer  int64 // whose transaction it belongs to; -1: none
+	marker    bool  // it ends that transaction
 }
 
 // atomicUnit is a journal unit with more than one batch that readers must see whole or not at all: a SQL
@@ -57,6 +59,16 @@ func blockingUnit(units []atomicUnit, from map[*Partition]int64) (atomicUnit, bo
 func (u atomicUnit) needed(at map[*Partition]int64) bool {
 	for _, s := range u.spans {
 		if pos, ok := at[s.p]; ok && pos < s.end {
+			return true
+		}
+	}
+	return false
+}
+
+// held reports whether an open transaction keeps readers from a part of the unit.
+func (u atomicUnit) held() bool {
+	for _, s := range u.spans {
+		if s.end > s.p.decided.Load() && !s.p.deleted.Load() {
 			return true
 		}
 	}

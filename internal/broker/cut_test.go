@@ -24,9 +24,9 @@ func TestAUnitThatDoesNotFitIsLeftOut(t *testing.T) {
 	t.Parallel()
 	a, b, c := &Partition{Index: 0}, &Partition{Index: 1}, &Partition{Index: 2}
 	units := []atomicUnit{
-		{lsn: 1, spans: []span{{a, 0, 5}, {b, 0, 5}}},
-		{lsn: 2, spans: []span{{b, 5, 8}, {c, 0, 3}}},
-		{lsn: 3, spans: []span{{a, 7, 9}, {c, 3, 4}}},
+		{lsn: 1, spans: []span{{p: a, base: 0, end: 5}, {p: b, base: 0, end: 5}}},
+		{lsn: 2, spans: []span{{p: b, base: 5, end: 8}, {p: c, base: 0, end: 3}}},
+		{lsn: 3, spans: []span{{p: a, base: 7, end: 9}, {p: c, base: 3, end: 4}}},
 	}
 	for name, test := range map[string]struct {
 		a, b, c             int64
@@ -74,7 +74,7 @@ func TestCutsSplitNoUnitAndTakeAsMuchAsTheyCan(t *testing.T) {
 			for _, p := range parts {
 				if rng.IntN(2) == 0 {
 					n := int64(1 + rng.IntN(3))
-					u.spans = append(u.spans, span{p, next[p], next[p] + n})
+					u.spans = append(u.spans, span{p: p, base: next[p], end: next[p] + n})
 					next[p] += n
 				}
 				if rng.IntN(3) == 0 { // records of nobody's unit

@@ -51,6 +51,7 @@ type groupShell struct {
 	g         *group.Group    // in the classic protocol, or
 	c         *group.Consumer // in the new one; the other is nil
 	offsets   map[string]map[int32]committed
+	unstable  map[string]map[int32]int // by how many open transactions
 	waiting   map[group.Token]chan groupAnswer
 	lastToken group.Token
 	timer     clock.Timer

@@ -51,6 +51,19 @@ func newMetrics(b *Broker) *metrics {
 			func() float64 { return float64(b.journal.Stats().LiveBytes) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_journal_queued_bytes", Help: "Bytes that wait to be written to the journal."},
 			func() float64 { return float64(b.journal.Stats().QueuedBytes) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_transactions_open", Help: "Kafka transactions that are ongoing."},
+			func() float64 {
+				n, _ := b.txns.open()
+				return float64(n)
+			}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "leat_transaction_oldest_age_seconds", Help: "How long the oldest ongoing Kafka transaction has been open; it holds back who reads committed records. 0: there is none.",
+		}, func() float64 {
+			if _, oldest := b.txns.open(); !oldest.IsZero() {
+				return b.clock.Now().Sub(oldest).Seconds()
+			}
+			return 0
+		}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_storage_low", Help: "1 while producing is refused because the disk is nearly full."},
 			func() float64 {
 				if b.low.Load() {

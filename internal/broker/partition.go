@@ -29,7 +29,11 @@ type Partition struct {
 	// Moved under ends.mu, read anywhere:
 	appended  atomic.Int64
 	highWater atomic.Int64
+	decided   atomic.Int64 // where the first transaction begins that is open as far as is appended, or appended
+	stable    atomic.Int64 // the same as far as is durable
 	size      atomic.Int64 // bytes of the files, as far as they were touched in this run
+
+	undecided, unstable openTransactions // under ends.mu
 
 	onAppend, onDurable watchers
 
@@ -90,14 +94,18 @@ func (p *Partition) Err() error {
 type View uint8
 
 const (
-	ViewDurable  View = iota // up to the high watermark
-	ViewAppended             // up to what is appended
+	ViewDurable   View = iota // up to the high watermark
+	ViewAppended              // up to what is appended
+	ViewCommitted             // up to the last stable offset
 )
 
 // End is where a view ends.
 func (p *Partition) End(v View) int64 {
-	if v == ViewAppended {
+	switch v {
+	case ViewAppended:
 		return p.Appended()
+	case ViewCommitted:
+		return p.StableOffset()
 	}
 	return p.HighWatermark()
 }
@@ -109,6 +117,9 @@ func (p *Partition) Read(offset int64, maxBytes int, v View, atLeastOne bool) (c
 		return commitlog.Chunk{}, err
 	}
 	end := p.End(v)
+	if v == ViewCommitted && offset > end && offset <= p.HighWatermark() {
+		return commitlog.Chunk{}, nil // there, and not decided yet
+	}
 	if offset < 0 || offset > end {
 		return commitlog.Chunk{}, fmt.Errorf("%w: %s has nothing at %d, it ends at %d", ErrOffsetOutOfRange, p, offset, end)
 	}

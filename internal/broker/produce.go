@@ -21,6 +21,8 @@ type ProduceItem struct {
 	// LSN is the unit to wait for before the batch, or what it is a duplicate of, is durable; zero when there is nothing to wait for.
 	LSN journal.LSN
 
+	transactional bool // its transaction takes it
+
 	header  record.Header
 	payload []byte
 	now     int64
@@ -112,7 +114,7 @@ func (it *ProduceItem) admit(b *Broker, nowMs int64) error {
 	switch {
 	case h.Control():
 		return fmt.Errorf("%w: a client cannot write control batches", ErrInvalidBatch)
-	case h.Transactional():
+	case h.Transactional() && (!it.transactional || !h.Idempotent()):
 		return ErrTransactional
 	case h.Count <= 0 || h.Count != h.LastOffsetDelta+1:
 		return fmt.Errorf("%w: %d records with a last offset delta of %d", ErrInvalidBatch, h.Count, h.LastOffsetDelta)

@@ -80,7 +80,7 @@ func (r *Reader) Cut(limits []int64) []int64 {
 		for i, p := range r.parts {
 			out[i] = max(ends[p], r.at[p])
 			moved = moved || out[i] > r.at[p]
-			more = more || p.appended.Load() > r.at[p] && (limits == nil || limits[i] > r.at[p])
+			more = more || p.decided.Load() > r.at[p] && (limits == nil || limits[i] > r.at[p])
 		}
 		if moved || !more || len(limits) == 0 {
 			return out
@@ -103,9 +103,10 @@ func (r *Reader) Cut(limits []int64) []int64 {
 	}
 }
 
-// Cut returns, for each of parts, where a reader may read to: the ends as appended at one instant, each at most its limit (nil: no limits),
-// lowered until no atomic unit is seen in part. Units are known from the time a Reader was registered on; see Reader.Cut for one that always
-// gets on.
+// Cut returns, for each of parts, where a reader may read to: the ends as appended at one instant, each at most its limit (nil: no limits) and at most
+// where an open transaction begins, lowered until no atomic unit is seen in part. The markers that end a transaction are such a unit: who gives the
+// records of a transaction out when it meets its marker gives all of them out between the same two cuts. Units are known from the time a Reader was
+// registered on, and while an open transaction keeps one of them from being seen; see Reader.Cut for one that always gets on.
 func (b *Broker) Cut(parts []*Partition, limits []int64) []int64 {
 	b.ends.mu.Lock()
 	ends := b.ends.cut(parts, limits)
@@ -122,7 +123,8 @@ func (e *ends) cut(parts []*Partition, limits []int64) map[*Partition]int64 {
 	ends := make(map[*Partition]int64, len(parts))
 	lowered := false
 	for i, p := range parts {
-		end := p.appended.Load()
+		end := p.decided.Load()
+		lowered = lowered || end < p.appended.Load()
 		if len(limits) > 0 && limits[i] < end {
 			end, lowered = limits[i], true
 		}
@@ -134,8 +136,11 @@ func (e *ends) cut(parts []*Partition, limits []int64) map[*Partition]int64 {
 	return ends
 }
 
-// wanted reports whether some reader may still meet the unit; mu is held.
+// wanted reports whether some reader may still meet the unit, or a new one could see it in part; mu is held.
 func (e *ends) wanted(u atomicUnit) bool {
+	if u.held() {
+		return true
+	}
 	for r := range e.readers {
 		if u.needed(r.at) {
 			return true

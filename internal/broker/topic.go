@@ -371,6 +371,8 @@ func (b *Broker) openLogs(t *Topic) error {
 		p.next = end
 		p.appended.Store(end)
 		p.highWater.Store(end)
+		p.decided.Store(end)
+		p.stable.Store(end)
 	}
 	return nil
 }
