@@ -85,7 +85,11 @@ func (x *island) finishCommit(now time.Time) {
 		}
 	}
 	x.committedLSN = lsn
-	x.pace.committed(x.started, x.ordered.Sub(x.computed), x.read, x.computed.Sub(x.started))
+	loads := int64(0)
+	for _, t := range x.tables {
+		loads += t.Loads()
+	}
+	x.pace.committed(x.started, x.ordered.Sub(x.computed), x.read, x.computed.Sub(x.started), loads)
 	if x.m.o.Observe != nil {
 		x.m.o.Observe(EpochStats{Records: x.read, Run: x.ordered.Sub(x.started), Total: now.Sub(x.started)})
 	}
@@ -291,6 +295,12 @@ func (x *island) evict(lsn journal.LSN) {
 		over = max(over, t.Evict())
 	}
 	if over == 0 {
+		if limit := x.m.o.StateMemory; limit > 0 && x.m.o.Applier.Pending().StateBytes > limit/3 {
+			select {
+			case x.m.relief <- struct{}{}:
+			default:
+			}
+		}
 		return
 	}
 	if err := errors.Join(x.m.o.Applier.Publish(lsn), x.m.o.Applier.ApplyState(lsn)); err != nil {
@@ -299,6 +309,22 @@ func (x *island) evict(lsn journal.LSN) {
 	}
 	for _, t := range x.tables {
 		t.Evict()
+	}
+}
+
+// reliefLoop brings changed rows of state into the database before memory is short, so that eviction finds some that it may take and no
+// island waits for it.
+func (m *Manager) reliefLoop() {
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-m.relief:
+		}
+		lsn := m.o.Journal.Durable()
+		if err := errors.Join(m.o.Applier.Publish(lsn), m.o.Applier.ApplyState(lsn)); err != nil && m.ctx.Err() == nil {
+			m.log.Error("bringing rows into the database ahead of eviction", "err", err)
+		}
 	}
 }
 

@@ -79,6 +79,7 @@ type Manager struct {
 	running bool            // islands have their goroutines
 
 	unpublished chan struct{} // an epoch was committed since the last publishing
+	relief      chan struct{} // much of the state memory is rows that the database lacks
 
 	sources sources
 	metrics *metrics
@@ -112,7 +113,7 @@ type target struct {
 // New loads the catalog. Call it after the journal was recovered.
 func New(o Options) (*Manager, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &Manager{o: o, log: o.Logger, ctx: ctx, stop: cancel, jobs: map[uint64]*job{}, metrics: newMetrics(), unpublished: make(chan struct{}, 1)}
+	m := &Manager{o: o, log: o.Logger, ctx: ctx, stop: cancel, jobs: map[uint64]*job{}, metrics: newMetrics(), unpublished: make(chan struct{}, 1), relief: make(chan struct{}, 1)}
 	s, err := catalog.Load(o.DB.ScanMeta)
 	if err != nil {
 		cancel()
@@ -197,6 +198,7 @@ func (m *Manager) Start() {
 		m.run(x)
 	}
 	m.stopped.Go(m.publishLoop)
+	m.stopped.Go(m.reliefLoop)
 }
 
 // Step lets each island do what it can do now, once, on the caller's goroutine. It returns whether anything was done, and when there will be

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 
 	"github.com/leat-io/leat/internal/journal"
 	"github.com/leat-io/leat/internal/vfs"
@@ -82,19 +83,25 @@ func Open(o Options) (*DB, error) {
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                uint64(o.MemTableBytes),
 		MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold:       2,
+		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       1000,
-		LBaseMaxBytes:               64 << 20,
+		LBaseMaxBytes:               256 << 20,
+		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, 2 },
 		MaxOpenFiles:                1000,
 		BytesPerSync:                1 << 20,
 		Logger:                      logger{o.Logger, o.Fatal},
 	}
 	for i := range po.Levels {
-		po.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-		po.Levels[i].FilterType = pebble.TableFilter
-		po.Levels[i].BlockSize = 16 << 10
-		po.Levels[i].IndexBlockSize = 64 << 10
+		l := &po.Levels[i]
+		l.FilterPolicy = bloom.FilterPolicy(10)
+		l.FilterType = pebble.TableFilter
+		// State that is larger than memory is read by keys that lie far apart: one row costs one block, so blocks are small. What is
+		// above the last level is a tenth of the data and is soon rewritten: compressing it costs more than it saves.
+		l.BlockSize = 4 << 10
+		l.IndexBlockSize = 64 << 10
+		l.Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 	}
+	po.Levels[len(po.Levels)-1].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 	db, err := pebble.Open(o.Dir, po)
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", o.Dir, err)

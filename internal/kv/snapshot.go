@@ -113,11 +113,23 @@ func (s *Snapshot) iter(table uint32, lower, upper []byte) (*Iter, error) {
 	return &Iter{it: it, table: table, snap: s.Retain()}, nil
 }
 
+// NewIter is Snapshot.NewIter for the database as it is now, without making a snapshot: for what is read and closed at once. present: what
+// SeekGroup will be asked for is mostly there, so that the filters of the last level, where nearly all rows are, would only cost.
+func (d *DB) NewIter(table uint32, present bool) (*Iter, error) {
+	it, err := d.db.NewIter(&pebble.IterOptions{
+		LowerBound: AppendKey(nil, table, nil, nil), UpperBound: appendEnd(nil, table, nil), UseL6Filters: !present,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Iter{it: it, table: table}, nil
+}
+
 // Iter walks rows in order; it starts before the first: for it.Next() { ... }, then Err or Close. It keeps its snapshot
 // alive. Not safe for concurrent use.
 type Iter struct {
 	it     *pebble.Iterator
-	snap   *Snapshot
+	snap   *Snapshot // nil: of the database itself
 	table  uint32
 	key    []byte
 	group  []byte // of SeekGroupBefore
@@ -175,6 +187,8 @@ func (i *Iter) Err() error { return i.it.Error() }
 // Close gives the iterator back, and returns Err.
 func (i *Iter) Close() error {
 	err := i.it.Close()
-	i.snap.Release()
+	if i.snap != nil {
+		i.snap.Release()
+	}
 	return err
 }

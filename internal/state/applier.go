@@ -257,7 +257,29 @@ func (a *Applier) publish(upTo journal.LSN) {
 
 // ApplyState writes the state changes of all units up to and including upTo (which must be durable), merged and sorted, in
 // batches; the mark moves with the last.
-func (a *Applier) ApplyState(upTo journal.LSN) error { return a.apply(stateQueue, upTo) }
+func (a *Applier) ApplyState(upTo journal.LSN) error {
+	if err := a.apply(stateQueue, upTo); err != nil {
+		return err
+	}
+	a.renew()
+	return nil
+}
+
+// renew takes the published snapshot again, of the same rows: an old one would make the database keep every row of state that was
+// overwritten since, for as long as no view changes.
+func (a *Applier) renew() {
+	k := &a.kinds[rowsQueue]
+	k.mu.Lock() // no rows are being written
+	defer k.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed || a.snap == nil || a.queues[rowsQueue].applied > a.published {
+		return // who applied the rows publishes them next
+	}
+	old := a.snap
+	a.snap = a.db.Snapshot()
+	old.Release()
+}
 
 func (a *Applier) apply(q int, upTo journal.LSN) error {
 	k := &a.kinds[q]

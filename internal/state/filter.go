@@ -82,6 +82,14 @@ func (f *filter) add(p *pool, hash uint64) {
 	}
 }
 
+// keys is how many keys it has.
+func (f *filter) keys() (n int) {
+	for i := range f.layers {
+		n += f.layers[i].n
+	}
+	return n
+}
+
 func (f *filter) bytes() (n int64) {
 	for i := range f.layers {
 		n += int64(orderBytes(f.layers[i].order))

@@ -98,9 +98,8 @@ func (o *Ordered) insertEmpty(w *part, prefix []byte, hash uint64) uint32 {
 // load reads the missing groups from kv, in order, with one iterator.
 func (o *Ordered) load(prefixes *Keys, groups []Ref) error {
 	slices.SortFunc(o.missing, func(a, b int32) int { return bytes.Compare(prefixes.At(int(a)), prefixes.At(int(b))) })
-	snap := o.db.Snapshot()
-	defer snap.Release()
-	it, err := snap.NewIter(o.spec.ID)
+	present, near := o.plan(len(o.missing))
+	it, err := o.db.NewIter(o.spec.ID, present)
 	if err != nil {
 		return o.wrap("read groups", err)
 	}
@@ -119,13 +118,12 @@ func (o *Ordered) load(prefixes *Keys, groups []Ref) error {
 		groups[i] = Ref(addr)
 		g := o.pool.group(addr)
 		size := 0
-		// Where the table's own filter says that kv has the group, those of kv would only cost.
-		if w.known {
+		if near {
 			it.SeekGE(prefix, nil)
 		} else {
 			it.SeekGroup(prefix, nil)
 		}
-		for it.Next() && (!w.known || bytes.Equal(it.Prefix(), prefix)) {
+		for it.Next() && (!near || bytes.Equal(it.Prefix(), prefix)) {
 			size += len(it.Suffix()) + len(it.Value())
 			if size > o.big {
 				o.makePartial(w, g)

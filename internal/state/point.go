@@ -83,9 +83,8 @@ func (p *Point) Probe(keys *Keys, refs []Ref) error {
 // load reads the missing keys from kv, in order, with one iterator.
 func (p *Point) load(keys *Keys, refs []Ref) error {
 	slices.SortFunc(p.missing, func(a, b int32) int { return bytes.Compare(keys.At(int(a)), keys.At(int(b))) })
-	snap := p.db.Snapshot()
-	defer snap.Release()
-	it, err := snap.NewIter(p.spec.ID)
+	present, near := p.plan(len(p.missing))
+	it, err := p.db.NewIter(p.spec.ID, present)
 	if err != nil {
 		return p.wrap("read rows", err)
 	}
@@ -100,13 +99,12 @@ func (p *Point) load(keys *Keys, refs []Ref) error {
 			_ = it.Close()
 			return err
 		}
-		// Where the table's own filter says that kv has the row, those of kv would only cost.
-		if w.known {
+		if near {
 			it.SeekGE(key, nil)
 		} else {
 			it.SeekGroup(key, nil)
 		}
-		if it.Next() && (!w.known || bytes.Equal(it.Prefix(), key)) {
+		if it.Next() && (!near || bytes.Equal(it.Prefix(), key)) {
 			value := it.Value()
 			addr, r := p.pool.newRow(&w.arena, key, len(value))
 			p.pool.store(&w.arena, addr, r, value)

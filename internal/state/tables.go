@@ -22,6 +22,7 @@ type Tables struct {
 	epochArena   arena   // old values of the running epoch
 	epochLarge   []chunk // its blocks that are the pool's own
 	changedBytes int64
+	held         int64 // by operators, see Hold
 	err          error
 
 	// Generations: every changed row carries the number of one; a generation is a few epochs in a row. Rows do not carry
@@ -150,6 +151,9 @@ func (t *Tables) EndEpoch(dst *Changes) error {
 	t.epochLarge = t.epochLarge[:0]
 	t.epochArena.drop(t.pool)
 	t.changedBytes = 0
+	if t.held != 0 { // of an operator that has failed
+		t.Hold(-t.held)
+	}
 	err := t.err
 	t.err = nil
 	return err
@@ -224,6 +228,55 @@ func (t *Tables) over() int64 {
 		return 0
 	}
 	return t.pool.used - t.limit
+}
+
+// Hold accounts n bytes (negative: no more) that an operator keeps beside its tables until it probes them, as if they were rows. Nothing is held over an
+// epoch's end.
+func (t *Tables) Hold(n int64) {
+	t.held += n
+	t.pool.used += n
+	if n > 0 {
+		t.pool.budget.Force(n)
+	} else {
+		t.pool.budget.Release(-n)
+	}
+}
+
+// Batch is how many keys it pays to probe at once in a table that is not complete in memory: the more, the closer they lie in the
+// database, and the cheaper each is. They take at most about an eighth of the memory.
+func (t *Tables) Batch() int {
+	const most, least, rowBytes = 64 << 10, 1 << 10, 256
+	if t.limit <= 0 {
+		return most
+	}
+	return int(min(max(t.limit/8/rowBytes, least), most))
+}
+
+// plan says how n missing keys are best looked for in the database. present: the table's own filters say that nearly all are there.
+// near: also, they lie so close to each other that going from one to the next in all levels of the database is cheaper than to ask the
+// filters of each level about each key.
+func (tb *table) plan(n int) (present, near bool) {
+	stored := 0
+	for _, w := range tb.parts {
+		if !w.known {
+			return false, false
+		}
+		stored += w.filter.keys()
+	}
+	return true, stored < 200*n
+}
+
+// Complete says that no key of the table needs to be looked for in the database.
+func (tb *table) Complete() bool {
+	if !tb.opened {
+		return false
+	}
+	for _, w := range tb.parts {
+		if !w.complete() {
+			return false
+		}
+	}
+	return true
 }
 
 // makeRoom is eviction within an epoch: of the table that is about to be probed only, whose refs end with that.

@@ -63,6 +63,9 @@ type Aggregate struct {
 	clean         column.Batch
 	owned         []uint64
 
+	held      column.Batch // rows of the epoch whose groups are yet to be looked for
+	heldBytes int64
+
 	watermark int64 // windows that end at or below it are closed
 	phase     int
 	next      int // of the changed groups
@@ -193,7 +196,45 @@ func (a *Aggregate) Push(_ int, b *column.Batch, _ operator.Output) (bool, error
 	if a.p.Hop != nil {
 		return true, a.pushPanes(b)
 	}
-	return true, a.update(b)
+	return true, a.add(b)
+}
+
+// add brings the rows of b into their groups: now, or, if groups may have to be read from the database, together with those that come
+// after them.
+func (a *Aggregate) add(b *column.Batch) error {
+	if a.held.Len == 0 && a.groups.Complete() {
+		return a.update(b)
+	}
+	if a.held.Len == 0 {
+		a.held.ResetLike(b)
+	}
+	a.held.Append(b)
+	size := int64(a.held.MemSize())
+	a.env.Tables.Hold(size - a.heldBytes)
+	a.heldBytes = size
+	if a.held.Len < a.env.Tables.Batch() && size < maxHeld {
+		return nil
+	}
+	return a.updateHeld()
+}
+
+// maxHeld bounds what add keeps: beyond it wide rows go to their groups in smaller lots.
+const maxHeld = 8 << 20
+
+// updateHeld brings the rows that add has kept into their groups.
+func (a *Aggregate) updateHeld() error {
+	if a.held.Len == 0 {
+		return nil
+	}
+	err := a.update(&a.held)
+	a.env.Tables.Hold(-a.heldBytes)
+	a.heldBytes = 0
+	if a.held.MemSize() > maxHeld/8 {
+		a.held = column.Batch{}
+	} else {
+		a.held.Len = 0
+	}
+	return err
 }
 
 // update brings the rows of b into their groups.
@@ -370,6 +411,9 @@ const (
 // EndEpoch is operator.Operator's.
 func (a *Aggregate) EndEpoch(e *operator.Epoch, out operator.Output) (bool, error) {
 	if a.phase == phasePrepare {
+		if err := a.updateHeld(); err != nil {
+			return false, err
+		}
 		if a.global && e.First && a.env.Worker == 0 {
 			ref, err := a.groups.ProbeOne(nil)
 			if err != nil {

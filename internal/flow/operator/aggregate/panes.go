@@ -52,11 +52,11 @@ func (a *Aggregate) pushPanes(b *column.Batch) error {
 	}
 	a.paneIdx = whole
 	if len(whole) == b.Len {
-		return a.update(b)
+		return a.add(b)
 	}
 	if len(whole) > 0 {
 		a.direct.Gather(b, whole)
-		if err := a.update(&a.direct); err != nil {
+		if err := a.add(&a.direct); err != nil {
 			return err
 		}
 		rest := a.rows[:0]
@@ -121,7 +121,7 @@ func (a *Aggregate) spreadRows(b *column.Batch) error {
 	for i, w := range starts {
 		g.Cols[s].I64[i], g.Cols[e].I64[i] = w, w+a.spread.size
 	}
-	return a.update(&g)
+	return a.add(&g)
 }
 
 // mergePanes merges the epoch's pane groups into their windows' groups.
@@ -131,7 +131,10 @@ func (a *Aggregate) mergePanes() (bool, error) {
 	}
 	var keys state.Keys
 	var from []int32
-	const chunk = 1024
+	chunk := 1024
+	if !a.groups.Complete() {
+		chunk = a.env.Tables.Batch()
+	}
 	for next := 0; next < a.panes.Len(); {
 		keys.Reset()
 		from = from[:0]
