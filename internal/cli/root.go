@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -59,11 +60,14 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 		return exitInterrupted
 	}
 	fmt.Fprintln(errs, "leat:", err)
-	if strings.HasPrefix(err.Error(), "unknown ") || strings.HasPrefix(err.Error(), "accepts ") || strings.HasPrefix(err.Error(), "requires ") {
+	if slices.ContainsFunc(misuse, func(prefix string) bool { return strings.HasPrefix(err.Error(), prefix) }) {
 		return exitUsage
 	}
 	return exitFailed
 }
+
+// misuse is how cobra's own errors about arguments and flags begin.
+var misuse = []string{"unknown ", "accepts ", "requires ", "if any flags in the group", "at least one of the flags in the group", "required flag"}
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -76,8 +80,17 @@ func newRoot() *cobra.Command {
 		PersistentPreRunE: fromEnvironment,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codeError{exitUsage, err} })
-	root.CompletionOptions.DisableDefaultCmd = true
-	root.AddCommand(serverCommand(), sqlCommand(), topicCommand(), produceCommand(), consumeCommand(), demoCommand(), benchCommand(), versionCommand())
+	root.AddGroup(&cobra.Group{ID: "node", Title: "The node:"}, &cobra.Group{ID: "log", Title: "The log (any Kafka server: --brokers):"})
+	for group, commands := range map[string][]*cobra.Command{
+		"node": {serverCommand(), sqlCommand(), demoCommand(), benchCommand()},
+		"log":  {topicCommand(), produceCommand(), consumeCommand(), groupCommand(), configCommand(), txnCommand()},
+	} {
+		for _, c := range commands {
+			c.GroupID = group
+		}
+		root.AddCommand(commands...)
+	}
+	root.AddCommand(versionCommand())
 	return root
 }
 
@@ -85,7 +98,7 @@ func newRoot() *cobra.Command {
 func fromEnvironment(cmd *cobra.Command, _ []string) error {
 	var failed error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed || failed != nil {
+		if f.Changed || failed != nil || f.Name == "help" {
 			return
 		}
 		name := "LEAT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))

@@ -23,14 +23,14 @@ func sqlCommand() *cobra.Command {
 	addr := cmd.Flags().String("postgres", "127.0.0.1:4566", "address of the PostgreSQL door")
 	command := cmd.Flags().StringP("command", "c", "", "statements to run")
 	file := cmd.Flags().StringP("file", "f", "", "file of statements to run; - is standard input")
-	format := cmd.Flags().String("format", "table", "table, csv (without header) or json (an object a row)")
+	format := cmd.Flags().String("output", "table", "table, csv (without header) or json (an object a row)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *command != "" && *file != "" {
 			return usage("-c and -f exclude each other: each says what to run")
 		}
 		print, ok := printers[*format]
 		if !ok {
-			return usage("--format %q: table, csv and json are known", *format)
+			return usage("--output %q: table, csv and json are known", *format)
 		}
 		conn, err := connectSQL(cmd.Context(), *addr)
 		if err != nil {

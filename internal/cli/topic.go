@@ -1,171 +1,199 @@
 package cli
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"sort"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// brokerFlag adds --brokers, and returns where its value is.
-func brokerFlag(cmd *cobra.Command) *string {
-	return cmd.PersistentFlags().StringP("brokers", "b", "127.0.0.1:9092", "addresses of the Kafka door, separated by commas")
-}
-
-func connectBrokers(brokers string, opts ...kgo.Opt) (*kgo.Client, error) {
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(strings.Split(brokers, ",")...), kgo.ClientID("leat")}, opts...)...)
-	if err != nil {
-		return nil, usage("--brokers %q: %w", brokers, err)
-	}
-	return client, nil
-}
-
-// ping tells early, and in one line, that there is no server.
-func ping(ctx context.Context, client *kgo.Client, brokers string) error {
-	if err := client.Ping(ctx); err != nil {
-		return fmt.Errorf("no Kafka door answers at %s (is `leat server` running? --brokers names another): %w", brokers, err)
-	}
-	return nil
-}
-
 func topicCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "topic", Short: "Create, list, describe and delete topics"}
+	cmd := &cobra.Command{
+		Use: "topic", Aliases: []string{"topics"}, Short: "Create, show, change and delete topics",
+		Example: `  leat topic create orders --partitions 6 --config retention.ms=604800000
+  leat topic describe orders
+  leat topic alter-config orders --set retention.bytes=1073741824 --delete retention.ms
+  leat topic add-partitions orders --to 12
+  leat topic delete-records orders --before yesterday --dry-run`,
+	}
 	brokers := brokerFlag(cmd)
-	admin := func(ctx context.Context, fn func(*kadm.Client) error) error {
-		client, err := connectBrokers(*brokers)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		if err := ping(ctx, client, *brokers); err != nil {
-			return err
-		}
-		return fn(kadm.NewClient(client))
-	}
-
-	var partitions int32
-	var configs []string
-	create := &cobra.Command{
-		Use: "create TOPIC...", Short: "Create topics", Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			settings := map[string]*string{}
-			for _, c := range configs {
-				k, v, ok := strings.Cut(c, "=")
-				if !ok {
-					return usage("--config %q is not of the form key=value", c)
-				}
-				settings[k] = &v
-			}
-			return admin(cmd.Context(), func(a *kadm.Client) error {
-				made, err := a.CreateTopics(cmd.Context(), partitions, 1, settings, names...)
-				if err != nil {
-					return err
-				}
-				for _, t := range made.Sorted() {
-					if t.Err != nil {
-						return fmt.Errorf("topic %q: %w %s", t.Topic, t.Err, t.ErrMessage)
-					}
-					fmt.Fprintf(cmd.OutOrStdout(), "created %s with %d partition(s)\n", t.Topic, max(t.NumPartitions, 1))
-				}
-				return nil
-			})
-		},
-	}
-	create.Flags().Int32VarP(&partitions, "partitions", "p", 1, "number of partitions")
-	create.Flags().StringArrayVarP(&configs, "config", "c", nil, "a setting, key=value; may be repeated")
-
-	list := &cobra.Command{
-		Use: "list", Short: "List topics", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return admin(cmd.Context(), func(a *kadm.Client) error {
-				topics, err := a.ListTopics(cmd.Context())
-				if err != nil {
-					return err
-				}
-				w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "NAME\tPARTITIONS")
-				for _, t := range topics.Sorted() {
-					fmt.Fprintf(w, "%s\t%d\n", t.Topic, len(t.Partitions))
-				}
-				return w.Flush()
-			})
-		},
-	}
-
-	describe := &cobra.Command{
-		Use: "describe TOPIC", Short: "Show a topic's partitions, offsets and settings", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return admin(cmd.Context(), func(a *kadm.Client) error { return describeTopic(cmd, a, names[0]) })
-		},
-	}
-
-	del := &cobra.Command{
-		Use: "delete TOPIC...", Short: "Delete topics and their records", Args: cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, names []string) error {
-			return admin(cmd.Context(), func(a *kadm.Client) error {
-				gone, err := a.DeleteTopics(cmd.Context(), names...)
-				if err != nil {
-					return err
-				}
-				for _, t := range gone.Sorted() {
-					if t.Err != nil {
-						return fmt.Errorf("topic %q: %w %s", t.Topic, t.Err, t.ErrMessage)
-					}
-					fmt.Fprintf(cmd.OutOrStdout(), "deleted %s\n", t.Topic)
-				}
-				return nil
-			})
-		},
-	}
-	cmd.AddCommand(create, list, describe, del)
+	cmd.AddCommand(topicCreate(brokers), topicList(brokers), topicDescribe(brokers), topicDelete(brokers),
+		topicAlterConfig(brokers), topicAddPartitions(brokers), topicDeleteRecords(brokers))
 	return cmd
 }
 
-func describeTopic(cmd *cobra.Command, a *kadm.Client, name string) error {
-	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	topics, err := a.ListTopics(ctx, name)
-	if err != nil {
-		return err
+// parseSettings reads key=value.
+func parseSettings(list []string, flag string) (map[string]*string, error) {
+	settings := map[string]*string{}
+	for _, c := range list {
+		k, v, ok := strings.Cut(c, "=")
+		if !ok || k == "" {
+			return nil, usage("%s%q is not of the form key=value", flag, c)
+		}
+		settings[k] = &v
 	}
-	t := topics[name]
-	if t.Err != nil {
-		return fmt.Errorf("topic %q: %w", name, t.Err)
+	return settings, nil
+}
+
+func topicCreate(brokers *string) *cobra.Command {
+	cmd := &cobra.Command{Use: "create TOPIC...", Short: "Create topics", Args: cobra.MinimumNArgs(1)}
+	partitions := cmd.Flags().Int32P("partitions", "p", -1, "number of partitions; -1: the server's default")
+	replicas := cmd.Flags().Int16P("replicas", "r", -1, "copies of each partition, for an Apache Kafka cluster; -1: the server's default")
+	configs := cmd.Flags().StringArrayP("config", "c", nil, "a setting, key=value; may be repeated")
+	ifMissing := cmd.Flags().Bool("if-not-exists", false, "a topic that exists already is no error")
+	dryRun := cmd.Flags().Bool("dry-run", false, "only check whether it could be done")
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		settings, err := parseSettings(*configs, "--config ")
+		if err != nil {
+			return err
+		}
+		return admin(cmd.Context(), *brokers, func(a *cluster) error {
+			create, done := a.CreateTopics, "created"
+			if *dryRun {
+				create, done = a.ValidateCreateTopics, "could create"
+			}
+			made, err := create(cmd.Context(), *partitions, *replicas, settings, names...)
+			if err != nil {
+				return err
+			}
+			return eachNamed(names, func(name string) error {
+				t := made[name]
+				if t.Err != nil && *ifMissing && errors.Is(t.Err, kerr.TopicAlreadyExists) {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s exists already\n", name)
+					return nil
+				}
+				if t.Err != nil {
+					return refused(fmt.Sprintf("topic %q", name), t.Err, t.ErrMessage)
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s %s with %d partition(s)\n", done, t.Topic, max(t.NumPartitions, *partitions, 1))
+				return nil
+			})
+		})
 	}
-	starts, err := a.ListStartOffsets(ctx, name)
-	if err != nil {
-		return err
+	return cmd
+}
+
+func topicDelete(brokers *string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "delete TOPIC...", Short: "Delete topics and their records", Args: cobra.MinimumNArgs(1), ValidArgsFunction: completeTopics,
 	}
-	ends, err := a.ListEndOffsets(ctx, name)
-	if err != nil {
-		return err
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		return admin(cmd.Context(), *brokers, func(a *cluster) error {
+			gone, err := a.DeleteTopics(cmd.Context(), names...)
+			if err != nil {
+				return err
+			}
+			return eachNamed(names, func(name string) error {
+				if t := gone[name]; t.Err != nil {
+					return refused(fmt.Sprintf("topic %q", name), t.Err, t.ErrMessage)
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "deleted %s\n", name)
+				return nil
+			})
+		})
 	}
-	fmt.Fprintf(out, "name        %s\nid          %s\npartitions  %d\n\n", t.Topic, t.ID, len(t.Partitions))
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PARTITION\tSTART\tEND\tRECORDS")
-	for _, p := range t.Partitions.Sorted() {
-		start, _ := starts.Lookup(name, p.Partition)
-		end, _ := ends.Lookup(name, p.Partition)
-		fmt.Fprintf(w, "%d\t%d\t%d\t%d\n", p.Partition, start.Offset, end.Offset, end.Offset-start.Offset)
+	return cmd
+}
+
+func topicAlterConfig(brokers *string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "alter-config TOPIC...", Short: "Set and delete settings of topics", Args: cobra.MinimumNArgs(1), ValidArgsFunction: completeTopics,
+		Long: "Sets settings, and deletes others so that their defaults hold again, all at once: either every change is made or none.",
 	}
-	if err := w.Flush(); err != nil {
-		return err
+	set := cmd.Flags().StringArrayP("set", "s", nil, "a setting, key=value; may be repeated")
+	del := cmd.Flags().StringArrayP("delete", "d", nil, "a setting whose default is to hold again; may be repeated")
+	dryRun := cmd.Flags().Bool("dry-run", false, "only check whether it could be done")
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		changes, err := configChanges(*set, *del)
+		if err != nil {
+			return err
+		}
+		return admin(cmd.Context(), *brokers, func(a *cluster) error {
+			return alterConfigs(cmd, a, topicSettings, names, changes, *dryRun)
+		})
 	}
-	configs, err := a.DescribeTopicConfigs(ctx, name)
-	if err != nil {
-		return err
+	return cmd
+}
+
+func topicAddPartitions(brokers *string) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "add-partitions TOPIC...", Short: "Let topics grow", Args: cobra.MinimumNArgs(1), ValidArgsFunction: completeTopics,
+		Long: "Adds partitions to topics. Records stay where they are, but clients choose a partition by the key and the number of partitions:\n" +
+			"some keys go to another partition from then on, so that their new records may be read before their older ones. A topic cannot shrink.",
 	}
-	fmt.Fprintln(out)
-	fmt.Fprintln(w, "SETTING\tVALUE\tFROM")
-	for _, c := range configs {
-		sort.Slice(c.Configs, func(i, k int) bool { return c.Configs[i].Key < c.Configs[k].Key })
-		for _, s := range c.Configs {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", s.Key, s.MaybeValue(), strings.ToLower(s.Source.String()))
+	add := cmd.Flags().IntP("num", "n", 0, "how many partitions to add")
+	total := cmd.Flags().Int("to", 0, "how many partitions there are to be")
+	dryRun := cmd.Flags().Bool("dry-run", false, "only check whether it could be done")
+	cmd.MarkFlagsOneRequired("num", "to")
+	cmd.MarkFlagsMutuallyExclusive("num", "to")
+	cmd.RunE = func(cmd *cobra.Command, names []string) error {
+		if cmd.Flags().Changed("num") && *add < 1 {
+			return usage("--num %d: partitions can only be added", *add)
+		}
+		return admin(cmd.Context(), *brokers, func(a *cluster) error {
+			topics, err := a.ListTopics(cmd.Context(), names...)
+			if err != nil {
+				return err
+			}
+			return eachNamed(names, func(name string) error {
+				if err := topics[name].Err; err != nil {
+					return refused(fmt.Sprintf("topic %q", name), err, "")
+				}
+				before := len(topics[name].Partitions)
+				after := *total
+				if *add > 0 {
+					after = before + *add
+				}
+				if after < before {
+					return fmt.Errorf("topic %q has %d partitions and cannot shrink to %d: make a new topic and copy what is to stay", name, before, after)
+				}
+				update, done := a.UpdatePartitions, "has"
+				if *dryRun {
+					update, done = a.ValidateUpdatePartitions, "could have"
+				}
+				made, err := update(cmd.Context(), after, name)
+				if err != nil {
+					return err
+				}
+				if r := made[name]; r.Err != nil {
+					return refused(fmt.Sprintf("topic %q", name), r.Err, r.ErrMessage)
+				}
+				fmt.Fprintf(cmd.OutOrStdout(), "%s %s %d partitions, before %d\n", name, done, after, before)
+				fmt.Fprintf(cmd.OutOrStdout(), "Old records stay where they are. A key's new records may go to another partition than its old ones: %s.\n", moved(before, after))
+				return nil
+			})
+		})
+	}
+	return cmd
+}
+
+// moved says how many keys change their partition when a hash is taken modulo another number. A key stays where its hash leaves the same
+// remainder for both: that is min(before, after) out of their least common multiple.
+func moved(before, after int) string {
+	common := before
+	for a, b := before, after; ; a, b = b, a%b {
+		if b == 0 {
+			common = before / a * after
+			break
 		}
 	}
-	return w.Flush()
+	return fmt.Sprintf("about %d %% of the keys do", 100-100*min(before, after)/common)
+}
+
+// eachNamed runs fn for each name once, and returns the first error after the last.
+func eachNamed(names []string, fn func(name string) error) error {
+	var failed []error
+	seen := map[string]bool{}
+	for _, name := range names {
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		if err := fn(name); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
 }

@@ -4,7 +4,8 @@
 //	terminate             sends the server SIGTERM and wants exit code 0
 //	kill9                 sends the server SIGKILL
 //	code N COMMAND...     runs a command and wants its exit code
-//	get PATH              fetches PATH from the HTTP door
+//	get PATH [TEXT]       fetches PATH from the HTTP door, which is to hold TEXT
+//	until REGEXP COMMAND  runs a command again and again until its standard output matches
 package cli
 
 import (
@@ -15,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,7 +40,7 @@ func TestCommands(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"server": startServer, "terminate": terminate, "kill9": kill, "code": code, "get": get,
+			"server": startServer, "terminate": terminate, "kill9": kill, "code": code, "get": get, "until": until,
 		},
 	})
 }
@@ -129,6 +131,17 @@ func code(ts *testscript.TestScript, _ bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+func until(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); {
+		if ts.Exec(args[1], args[2:]...) == nil && want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+	}
+	ts.Fatalf("what was waited for did not come: %s", args[0])
 }
 
 func get(ts *testscript.TestScript, neg bool, args []string) {
