@@ -3,6 +3,8 @@ package broker
 import (
 	"slices"
 	"time"
+
+	"github.com/leat-io/leat/internal/commitlog"
 )
 
 // openTransaction is a transaction that has records in a partition and, as far as somebody may see, no marker yet.
@@ -79,4 +81,28 @@ func (b *Broker) restoreOpen(p *Partition) error {
 		p.stable.Store(open[0].First)
 	}
 	return nil
+}
+
+// Aborted returns the aborted transactions that have records in [from, to), which lies below the last stable offset, by their first offsets.
+func (p *Partition) Aborted(from, to int64) ([]commitlog.AbortedTransaction, error) {
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	list, err := p.log.Aborted(from, to, nil)
+	if err != nil {
+		return nil, p.judge(err)
+	}
+	return list, nil
+}
+
+// Producers describes the idempotent and transactional producers that the partition remembers.
+func (p *Partition) Producers() ([]commitlog.ProducerState, error) {
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	ps, err := p.log.Producers()
+	if err != nil {
+		return nil, p.judge(err)
+	}
+	return ps.States(), nil
 }

@@ -16,7 +16,7 @@ import (
 // partition when they are sent: they carry the message sets from before 0.11.
 //
 // v3 transactional id, v5 log start offset, v7 zstd, v8 errors per record (KIP-467), v9 flexible, v10 current leader (KIP-951; there is one
-// leader, so it is never sent), v12 implicit transactions (not served), v13 topic ids (KIP-516).
+// leader, so it is never sent), v11 TRANSACTION_ABORTABLE, v12 a partition becomes part of the transaction by it (KIP-890), v13 topic ids (KIP-516).
 //
 // The request is taken apart by hand: the records stay where they are in the frame until the broker copies them into the journal's buffer.
 const keyProduce = 0
@@ -67,8 +67,6 @@ func (c *conn) produce(h *requestHeader, body []byte) (*produceCall, error) {
 	switch {
 	case h.version < 3:
 		refuse = broker.ErrOldFormat
-	case transactional:
-		refuse = broker.ErrTransactional
 	case p.acks < -1 || p.acks > 1:
 		refuse = errAcks
 	}
@@ -77,7 +75,11 @@ func (c *conn) produce(h *requestHeader, body []byte) (*produceCall, error) {
 			p.items[i].Err = refuse
 		}
 	}
-	p.wait = c.s.b.Produce(p.items)
+	if transactional != "" && refuse == nil {
+		p.wait = c.s.b.Transactions().Produce(transactional, h.version >= 12, p.items)
+	} else {
+		p.wait = c.s.b.Produce(p.items)
+	}
 	for i := range p.items {
 		p.items[i].Batch = nil // the frame is used again
 	}
@@ -115,12 +117,12 @@ func (p *produceCall) await() (response, error) {
 var errAcks = errors.New("acks must be 0, 1 or -1 (all)")
 
 // parse fills topics and items. Unknown partitions become items with an error.
-func (p *produceCall) parse(body []byte) (transactional bool, err error) {
+func (p *produceCall) parse(body []byte) (transactional string, err error) {
 	w := wire{src: body}
 	flexible := p.version >= 9
 	if p.version >= 3 {
-		id, null := w.string(flexible)
-		transactional = !null && len(id) > 0
+		id, _ := w.string(flexible)
+		transactional = string(id)
 	}
 	p.acks = w.int16()
 	w.int32() // timeout: a sync takes as long as it takes
@@ -157,7 +159,7 @@ func (p *produceCall) parse(body []byte) (transactional bool, err error) {
 				item.Err = broker.ErrCorruptBatch
 			}
 			if len(p.items) >= maxProduceItems {
-				return false, errTooMany
+				return "", errTooMany
 			}
 			p.items, p.index = append(p.items, item), append(p.index, index)
 		}
@@ -165,15 +167,15 @@ func (p *produceCall) parse(body []byte) (transactional bool, err error) {
 		t.to = len(p.items)
 		p.topics = append(p.topics, t)
 		if w.bad {
-			return false, errWire
+			return "", errWire
 		}
 		if len(p.topics) > maxProduceItems {
-			return false, errTooMany
+			return "", errTooMany
 		}
 	}
 	w.tags(flexible)
 	if w.bad {
-		return false, errWire
+		return "", errWire
 	}
 	return transactional, nil
 }
@@ -215,7 +217,7 @@ func (p *produceCall) appendItem(dst []byte, i int) []byte {
 	it, v, flexible := &p.items[i], p.version, p.version >= 9
 	be := binary.BigEndian
 	dst = be.AppendUint32(dst, uint32(p.index[i]))
-	dst = be.AppendUint16(dst, uint16(produceCode(it.Err)))
+	dst = be.AppendUint16(dst, uint16(produceCode(it.Err, v)))
 	base, at, start := it.Base, it.AppendTime, int64(-1)
 	if it.Err != nil {
 		base, at = -1, -1
@@ -253,8 +255,10 @@ func (p *produceCall) appendItem(dst []byte, i int) []byte {
 	return dst
 }
 
-func produceCode(err error) int16 {
+func produceCode(err error, version int16) int16 {
 	switch {
+	case version >= 11 && errors.Is(err, broker.ErrNotInTransaction):
+		return kerr.TransactionAbortable.Code
 	case errors.Is(err, errAcks):
 		return kerr.InvalidRequiredAcks.Code
 	case errors.Is(err, errTopicID):

@@ -33,9 +33,11 @@ type fetched struct {
 	index     int32
 	code      int16
 	high      int64
+	stable    int64
 	start     int64
-	records   []byte          // small ones
-	chunk     commitlog.Chunk // large ones
+	aborted   []commitlog.AbortedTransaction // of what is returned, for readers of committed records
+	records   []byte                         // small ones
+	chunk     commitlog.Chunk                // large ones
 	fromChunk bool
 }
 
@@ -198,7 +200,7 @@ func (f *fetchRun) remember() {
 
 // read reads one partition.
 func (f *fetchRun) read(fp *fetchPartition) fetched {
-	out := fetched{topic: fp.topic, index: fp.index, high: -1, start: -1}
+	out := fetched{topic: fp.topic, index: fp.index, high: -1, stable: -1, start: -1}
 	p, missing := f.find(fp)
 	if missing != 0 {
 		out.code = missing
@@ -211,14 +213,19 @@ func (f *fetchRun) read(fp *fetchPartition) fetched {
 		}
 		return out
 	}
+	out.stable = p.StableOffset() // before the high watermark, so that it is never ahead of that
 	high := p.HighWatermark()
+	view := broker.ViewDurable
+	if f.resp.committed {
+		view = broker.ViewCommitted
+	}
 	limit := min(int(fp.maxBytes), f.left)
 	first := f.bytes == 0
 	var chunk commitlog.Chunk
 	var err error
 	switch {
 	case limit > 0 || first:
-		chunk, err = p.Read(fp.offset, max(limit, 0), broker.ViewDurable, first)
+		chunk, err = p.Read(fp.offset, max(limit, 0), view, first)
 	case fp.offset > high || fp.offset < 0:
 		err = broker.ErrOffsetOutOfRange
 	}
@@ -228,6 +235,14 @@ func (f *fetchRun) read(fp *fetchPartition) fetched {
 			f.c.s.log.Error("a partition cannot be read", "partition", p.String(), "offset", fp.offset, "err", err)
 		}
 		return out
+	}
+	if f.resp.committed && chunk.Len() > 0 {
+		if out.aborted, err = p.Aborted(fp.offset, chunk.Next); err != nil {
+			chunk.Release()
+			out.code = code(err)
+			return out
+		}
+		out.stable = max(out.stable, chunk.Next)
 	}
 	// Read again: it may have moved while the file was read, and must not be behind the records.
 	out.high = max(high, p.HighWatermark())
@@ -327,13 +342,20 @@ func (r *fetchResponse) appendPartition(dst []byte, parts []part, f *fetched) ([
 	dst = be.AppendUint32(dst, uint32(f.index))
 	dst = be.AppendUint16(dst, uint16(f.code))
 	dst = be.AppendUint64(dst, uint64(f.high))
-	dst = be.AppendUint64(dst, uint64(f.high)) // last stable offset: there are no open transactions
+	dst = be.AppendUint64(dst, uint64(f.stable))
 	if v >= 5 {
 		dst = be.AppendUint64(dst, uint64(f.start))
 	}
-	switch { // aborted transactions: none; null unless the client wants committed records only
+	switch { // aborted transactions: null unless the client wants committed records only
 	case r.committed:
-		dst = appendArrayLen(dst, 0, flexible)
+		dst = appendArrayLen(dst, len(f.aborted), flexible)
+		for i := range f.aborted {
+			dst = be.AppendUint64(dst, uint64(f.aborted[i].ProducerID))
+			dst = be.AppendUint64(dst, uint64(f.aborted[i].First))
+			if flexible {
+				dst = append(dst, 0)
+			}
+		}
 	case flexible:
 		dst = append(dst, 0)
 	default:

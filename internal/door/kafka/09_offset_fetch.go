@@ -10,7 +10,7 @@ import (
 
 // OffsetFetch (9)
 //
-// v2 all topics of a group, v5 leader epoch, v7 stable offsets only (all are, without transactions), v8 several groups, v9 the member's epoch is checked in
+// v2 all topics of a group, v5 leader epoch, v7 on request UNSTABLE_OFFSET_COMMIT where a transaction that is not over has committed an offset, v8 several groups, v9 the member's epoch is checked in
 // groups of the new protocol, v10 topic ids. A group or a partition without a position has offset -1 and no
 // error.
 func init() { register(api{key: 9, min: 1, max: 10, handle: offsetFetch}) }
@@ -20,7 +20,7 @@ func offsetFetch(_ context.Context, c call, kreq kmsg.Request) (kmsg.Response, e
 	resp := req.ResponseKind().(*kmsg.OffsetFetchResponse)
 	if req.Version >= 8 {
 		for _, rg := range req.Groups {
-			resp.Groups = append(resp.Groups, c.fetchGroup(req.Version, rg))
+			resp.Groups = append(resp.Groups, c.fetchGroup(req.Version, req.RequireStable, rg))
 		}
 		return resp, nil
 	}
@@ -32,7 +32,7 @@ func offsetFetch(_ context.Context, c call, kreq kmsg.Request) (kmsg.Response, e
 	for _, rt := range req.Topics {
 		rg.Topics = append(rg.Topics, kmsg.OffsetFetchRequestGroupTopic{Topic: rt.Topic, Partitions: rt.Partitions})
 	}
-	g := c.fetchGroup(req.Version, rg)
+	g := c.fetchGroup(req.Version, req.RequireStable && req.Version >= 7, rg)
 	resp.ErrorCode = g.ErrorCode
 	for _, gt := range g.Topics {
 		st := kmsg.NewOffsetFetchResponseTopic()
@@ -47,7 +47,7 @@ func offsetFetch(_ context.Context, c call, kreq kmsg.Request) (kmsg.Response, e
 	return resp, nil
 }
 
-func (c call) fetchGroup(version int16, rg kmsg.OffsetFetchRequestGroup) kmsg.OffsetFetchResponseGroup {
+func (c call) fetchGroup(version int16, stable bool, rg kmsg.OffsetFetchRequestGroup) kmsg.OffsetFetchResponseGroup {
 	out := kmsg.NewOffsetFetchResponseGroup()
 	out.Group = rg.Group
 	groups := c.s.b.Groups()
@@ -71,7 +71,11 @@ func (c call) fetchGroup(version int16, rg kmsg.OffsetFetchRequestGroup) kmsg.Of
 				out.Topics = append(out.Topics, t)
 				n++
 			}
-			out.Topics[n-1].Partitions = append(out.Topics[n-1].Partitions, committedPartition(o))
+			sp := committedPartition(o)
+			if stable && groups.Unstable(rg.Group, o.Topic, o.Partition) {
+				sp = unstablePartition(o.Partition)
+			}
+			out.Topics[n-1].Partitions = append(out.Topics[n-1].Partitions, sp)
 		}
 		return out
 	}
@@ -99,11 +103,21 @@ func (c call) fetchGroup(version int16, rg kmsg.OffsetFetchRequestGroup) kmsg.Of
 			}
 			sp := committedPartition(o)
 			sp.ErrorCode = missing
+			if missing == 0 && stable && groups.Unstable(rg.Group, name, partition) {
+				sp = unstablePartition(partition)
+			}
 			t.Partitions = append(t.Partitions, sp)
 		}
 		out.Topics = append(out.Topics, t)
 	}
 	return out
+}
+
+// unstablePartition is the answer where a transaction that is not over has committed an offset.
+func unstablePartition(partition int32) kmsg.OffsetFetchResponseGroupTopicPartition {
+	sp := committedPartition(broker.Offset{Partition: partition, Offset: -1, LeaderEpoch: -1})
+	sp.ErrorCode = kerr.UnstableOffsetCommit.Code
+	return sp
 }
 
 func committedPartition(o broker.Offset) kmsg.OffsetFetchResponseGroupTopicPartition {

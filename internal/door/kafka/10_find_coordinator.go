@@ -9,8 +9,8 @@ import (
 
 // FindCoordinator (10)
 //
-// v1 kinds of key, v3 flexible, v4 several keys, v6 share groups. This node coordinates every group. Transactions (kind 1) and share groups (kind 2) are not
-// served yet, and are refused by name.
+// v1 kinds of key, v3 flexible, v4 several keys, v6 share groups. This node coordinates every group and every transactional id (kind
+// 1). Share groups (kind 2) are not served yet, and are refused by name.
 func init() { register(api{key: 10, min: 0, max: 6, handle: findCoordinator}) }
 
 func findCoordinator(_ context.Context, c call, kreq kmsg.Request) (kmsg.Response, error) {
@@ -19,10 +19,7 @@ func findCoordinator(_ context.Context, c call, kreq kmsg.Request) (kmsg.Respons
 	host, port := c.advertised()
 	refused, why := int16(0), ""
 	switch req.CoordinatorType {
-	case 0:
-	case 1:
-		// Final for every client, where "not available" would be tried again for ever.
-		refused, why = kerr.TransactionalIDAuthorizationFailed.Code, "transactions are not supported yet: leave transactional.id out"
+	case 0, 1:
 	case 2:
 		refused, why = kerr.InvalidRequest.Code, "share groups are not supported yet"
 	default:

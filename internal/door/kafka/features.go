@@ -11,6 +11,7 @@ type feature struct {
 var features = []feature{
 	{"group.version", 0, 1, 1},
 	{"metadata.version", 7, 33, 33},
+	{"transaction.version", 0, 2, 2},
 }
 
 func featureNamed(name string) (feature, bool) {

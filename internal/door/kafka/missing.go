@@ -4,11 +4,6 @@ package kafka
 // ends the connection, as Kafka does with a key it does not know. A test sees that nothing is both here and served.
 var missing = map[int16]string{
 	17: "SASLHandshake: authentication comes later",
-	24: "AddPartitionsToTxn: transactions come later; InitProducerID with a transactional id says so",
-	25: "AddOffsetsToTxn: transactions",
-	26: "EndTxn: transactions",
-	27: "WriteTxnMarkers: transactions",
-	28: "TxnOffsetCommit: transactions",
 	29: "DescribeACLs: authorisation comes later",
 	30: "CreateACLs: authorisation",
 	31: "DeleteACLs: authorisation",
@@ -21,10 +16,7 @@ var missing = map[int16]string{
 	49: "AlterClientQuotas",
 	50: "DescribeUserSCRAMCredentials: authentication",
 	51: "AlterUserSCRAMCredentials: authentication",
-	61: "DescribeProducers",
 	64: "UnregisterBroker: there is one",
-	65: "DescribeTransactions: transactions",
-	66: "ListTransactions: transactions",
 	76: "ShareGroupHeartbeat: queues come later",
 	77: "ShareGroupDescribe: queues",
 	78: "ShareFetch: queues",
