@@ -230,6 +230,9 @@ func ratio(v string) error {
 }
 
 func cleanupPolicy(v string) error {
+	if v == "" { // everything is kept for ever
+		return nil
+	}
 	for policy := range strings.SplitSeq(v, ",") {
 		switch strings.TrimSpace(policy) {
 		case "compact", "delete":

@@ -56,6 +56,9 @@ func (gs *Groups) ConsumerHeartbeat(ctx context.Context, id string, ev group.Con
 	}
 	ev.NewID = newTopicID().String()
 	ev.All = gs.b.Image()
+	if r := ev.Check(); r.Code != group.OK {
+		return r, nil
+	}
 	joins := ev.Epoch == group.EpochJoin
 	s, err := gs.locked(id, joins)
 	if err != nil {
@@ -71,6 +74,7 @@ func (gs *Groups) ConsumerHeartbeat(ctx context.Context, id string, ev group.Con
 		switch {
 		case !joins:
 			s.mu.Unlock()
+			missing.Message = fmt.Sprintf("Group %s is not a consumer group.", clip(id))
 			return missing, nil
 		case s.empty():
 			c = group.NewConsumer(gs.consumerConfig(id), now)

@@ -68,7 +68,7 @@ func (d *Deletion) check() error {
 	if err := d.P.Err(); err != nil {
 		return err
 	}
-	if !d.P.Topic().settings.deletes {
+	if s := &d.P.Topic().settings; s.compacted && !s.deletes {
 		return fmt.Errorf("%w: %s is compacted only; cleanup.policy must have delete", ErrPolicy, d.P)
 	}
 	high := d.P.HighWatermark()

@@ -76,7 +76,7 @@ func TestSettingsOfTopics(t *testing.T) {
 		{change{Op: kadm.AppendConfig, Name: "retention.ms", Value: kadm.StringPtr("1")}, kerr.InvalidConfig},
 		{change{Name: "nonsense", Value: kadm.StringPtr("1")}, kerr.InvalidConfig},
 		{change{Name: "retention.ms", Value: kadm.StringPtr("-2")}, kerr.InvalidConfig},
-		{change{Name: "retention.ms"}, kerr.InvalidConfig},
+		{change{Name: "retention.ms"}, kerr.InvalidRequest},
 		{change{Name: "min.compaction.lag.ms", Value: kadm.StringPtr("9223372036854775807")}, nil},
 		{change{Name: "max.compaction.lag.ms", Value: kadm.StringPtr("5")}, kerr.InvalidConfig},
 	} {

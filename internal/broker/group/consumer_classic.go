@@ -143,6 +143,15 @@ func (c *Consumer) updateClassic(m *consumer, ev *Join, sub subscription) {
 
 // classic finds a member that speaks the classic protocol.
 func (c *Consumer) classic(id, instance string) (*consumer, Code) {
+	m, code := c.find(id, instance)
+	if code == OK && m.Classic == nil {
+		return nil, UnknownMember
+	}
+	return m, code
+}
+
+// find finds a member, which must be the one that holds its instance.
+func (c *Consumer) find(id, instance string) (*consumer, Code) {
 	if instance != "" {
 		holder, ok := c.static[instance]
 		switch {
@@ -153,7 +162,7 @@ func (c *Consumer) classic(id, instance string) (*consumer, Code) {
 		}
 	}
 	m := c.members[id]
-	if m == nil || m.Classic == nil {
+	if m == nil {
 		return nil, UnknownMember
 	}
 	return m, OK
@@ -193,13 +202,18 @@ func (c *Consumer) Sync(now time.Time, ev *Sync) (r Reply, wake time.Time) {
 		return r, m.deadline()
 	}
 	r.Kind, r.Protocol = consumerKind, m.Classic.Protocols[0].Name
-	r.Assignment = c.encodeAssignment(m.Assigned.partitions())
+	r.Assignment = c.encodeAssignment(m)
 	return r, m.deadline()
 }
 
-// encodeAssignment writes an assignment as classic consumers read it, by topic name.
-func (c *Consumer) encodeAssignment(parts Partitions) []byte {
+// encodeAssignment writes what a classic member has as it reads it, by topic name, in the version of its subscription.
+func (c *Consumer) encodeAssignment(m *consumer) []byte {
 	var a kmsg.ConsumerMemberAssignment
+	var sub kmsg.ConsumerMemberMetadata
+	if err := sub.ReadFrom(m.Classic.Protocols[0].Metadata); err == nil {
+		a.Version = sub.Version
+	}
+	parts := m.Assigned.partitions()
 	for _, id := range parts.ids() {
 		if t, ok := c.topics.ByID(id); ok {
 			a.Topics = append(a.Topics, kmsg.ConsumerMemberAssignmentTopic{Topic: t.Name, Partitions: parts[id]})
@@ -226,7 +240,7 @@ func (c *Consumer) Beat(now time.Time, ev *Heartbeat, all *Topics) (code Code, w
 	return OK, m.deadline()
 }
 
-// Leave removes classic members; the reply has a code for each.
+// Leave removes members, as classic members and administrators ask; the reply has a code for each.
 func (c *Consumer) Leave(now time.Time, ev *Leave) Reply {
 	r := Reply{Token: ev.Token}
 	for _, l := range ev.Members {
@@ -234,7 +248,7 @@ func (c *Consumer) Leave(now time.Time, ev *Leave) Reply {
 		if id == "" && l.Instance != "" {
 			id = c.static[l.Instance]
 		}
-		m, code := c.classic(id, l.Instance)
+		m, code := c.find(id, l.Instance)
 		r.Leavers = append(r.Leavers, code)
 		if code == OK {
 			c.drop(now, m)
@@ -329,7 +343,7 @@ func (c *Consumer) Downgrade(cfg Config, now time.Time) *Group {
 		g.seq++
 		m := &member{
 			ID: old.ID, Instance: old.Instance, ClientID: old.ClientID, Host: old.Host, Session: old.Classic.Session, Rebalance: old.Rebalance,
-			Protocols: old.Classic.Protocols, Assignment: c.encodeAssignment(old.Assigned.partitions()), seq: g.seq, synced: true, deadline: old.session,
+			Protocols: old.Classic.Protocols, Assignment: c.encodeAssignment(old), seq: g.seq, synced: true, deadline: old.session,
 		}
 		g.members[m.ID] = m
 		if m.Instance != "" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -43,11 +44,8 @@ func refused(c Code, format string, args ...any) ConsumerReply {
 	return ConsumerReply{Code: c, Message: fmt.Sprintf(format, args...)}
 }
 
-// Heartbeat handles what a member says.
+// Heartbeat handles what a member says, which must have passed Check.
 func (c *Consumer) Heartbeat(now time.Time, ev *ConsumerHeartbeat) ConsumerReply {
-	if r := ev.check(); r.Code != OK {
-		return r
-	}
 	if ev.Epoch < 0 {
 		return c.leave(now, ev)
 	}
@@ -76,17 +74,17 @@ func (c *Consumer) Heartbeat(now time.Time, ev *ConsumerHeartbeat) ConsumerReply
 	return r
 }
 
-// check refuses what makes no sense in any group.
-func (ev *ConsumerHeartbeat) check() ConsumerReply {
+// Check refuses what makes no sense in any group.
+func (ev *ConsumerHeartbeat) Check() ConsumerReply {
 	switch {
 	case ev.Epoch < EpochLeaveStatic:
-		return refused(InvalidRequest, "a member epoch of %d", ev.Epoch)
+		return refused(InvalidRequest, "MemberEpoch is invalid.")
 	case ev.Epoch != EpochJoin && ev.MemberID == "", ev.MemberID == "" && ev.NewID == "":
 		return refused(InvalidRequest, "MemberId can't be empty.")
 	case ev.Epoch == EpochLeaveStatic && ev.Instance == "":
 		return refused(InvalidRequest, "InstanceId can't be null.")
 	case ev.Assignor != nil && *ev.Assignor != "" && !slices.Contains(Assignors, *ev.Assignor):
-		return refused(UnsupportedAssignor, "ServerAssignor %s is not supported. Supported assignors: %v.", *ev.Assignor, Assignors)
+		return refused(UnsupportedAssignor, "ServerAssignor %s is not supported. Supported assignors: %s.", *ev.Assignor, strings.Join(Assignors, ", "))
 	}
 	if ev.Regex != nil && *ev.Regex != "" {
 		var err error

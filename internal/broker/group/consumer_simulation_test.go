@@ -307,6 +307,9 @@ func (f *fleet) beat(cl *fleetClient) {
 		late := *ev
 		cl.lateJoin = &late
 	}
+	if r := ev.Check(); r.Code != OK {
+		f.t.Fatal(r.Message)
+	}
 	r := f.c.Heartbeat(f.now, ev)
 	through := f.settle(r.Wake)
 	if f.faults && f.rng.IntN(10) == 0 { // the request comes twice

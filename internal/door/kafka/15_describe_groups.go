@@ -27,7 +27,7 @@ func describeGroups(_ context.Context, c call, kreq kmsg.Request) (kmsg.Response
 		case !ok || info.Type != broker.GroupClassic:
 			sg.State = "Dead"
 			if req.Version >= 6 {
-				sg.ErrorCode, sg.ErrorMessage = kerr.GroupIDNotFound.Code, kmsg.StringPtr("Group "+id+" is not a classic group.")
+				sg.ErrorCode, sg.ErrorMessage = kerr.GroupIDNotFound.Code, kmsg.StringPtr("Group "+id+notThere(ok, " is not a classic group."))
 			}
 		default:
 			sg.State, sg.ProtocolType, sg.Protocol = info.State, info.Kind, info.Protocol
@@ -41,4 +41,12 @@ func describeGroups(_ context.Context, c call, kreq kmsg.Request) (kmsg.Response
 		resp.Groups = append(resp.Groups, sg)
 	}
 	return resp, nil
+}
+
+// notThere says why a group is not described.
+func notThere(exists bool, otherType string) string {
+	if exists {
+		return otherType
+	}
+	return " not found."
 }

@@ -52,6 +52,10 @@ func describeConfigs(_ context.Context, c call, kreq kmsg.Request) (kmsg.Respons
 
 func (c call) topicConfigs(sr *kmsg.DescribeConfigsResponseResource) {
 	t, ok := c.s.b.Topic(sr.ResourceName)
+	if err := broker.CheckTopicName(sr.ResourceName); err != nil {
+		sr.ErrorCode, sr.ErrorMessage = code(err), explain(err)
+		return
+	}
 	if !ok {
 		sr.ErrorCode, sr.ErrorMessage = kerr.UnknownTopicOrPartition.Code, kmsg.StringPtr("no such topic")
 		return

@@ -55,13 +55,15 @@ var (
 	errNoResource = errors.New("only the settings of topics (2) and groups (32) can be changed while the node runs")
 )
 
-func noValue(name string) error {
-	return fmt.Errorf("%w: %s has no value", broker.ErrInvalidConfig, name)
-}
+var errNoValue = errors.New("a setting has no value")
+
+func noValue(name string) error { return fmt.Errorf("%w: %s", errNoValue, name) }
 
 func configCode(err error) int16 {
-	if errors.Is(err, errTwice) || errors.Is(err, errNoResource) {
-		return kerr.InvalidRequest.Code
+	for _, of := range []error{errTwice, errNoResource, errNoValue, broker.ErrInvalidGroup} {
+		if errors.Is(err, of) {
+			return kerr.InvalidRequest.Code
+		}
 	}
 	return code(err)
 }

@@ -29,8 +29,8 @@ func updateFeatures(_ context.Context, _ call, kreq kmsg.Request) (kmsg.Response
 			sr.ErrorCode = kerr.InvalidUpdateVersion.Code
 			sr.ErrorMessage = kmsg.StringPtr(fmt.Sprintf("%s is at level %d, and only another version of Leat changes that", f.name, f.level))
 		}
-		if sr.ErrorCode != 0 && req.Version >= 2 {
-			resp.ErrorCode, resp.ErrorMessage = sr.ErrorCode, sr.ErrorMessage
+		if sr.ErrorCode != 0 { // all or nothing
+			resp.ErrorCode, resp.ErrorMessage, resp.Results = sr.ErrorCode, sr.ErrorMessage, nil
 			return resp, nil
 		}
 		resp.Results = append(resp.Results, sr)

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"bytes"
 	"context"
 	"slices"
 	"time"
@@ -51,6 +52,9 @@ func consumerGroupHeartbeat(ctx context.Context, c call, kreq kmsg.Request) (kms
 			t.TopicID, t.Partitions = id, partitions
 			resp.Assignment.Topics = append(resp.Assignment.Topics, t)
 		}
+		slices.SortFunc(resp.Assignment.Topics, func(a, b kmsg.ConsumerGroupHeartbeatResponseAssignmentTopic) int {
+			return bytes.Compare(a.TopicID[:], b.TopicID[:])
+		})
 	}
 	return resp, nil
 }

@@ -27,7 +27,8 @@ func consumerGroupDescribe(_ context.Context, c call, kreq kmsg.Request) (kmsg.R
 		case err != nil:
 			sg.ErrorCode, sg.ErrorMessage = groupCode(0, err), explain(err)
 		case !ok:
-			sg.ErrorCode, sg.ErrorMessage = kerr.GroupIDNotFound.Code, kmsg.StringPtr("Group "+id+" is not a consumer group.")
+			_, exists, _ := c.s.b.Groups().Describe(id)
+			sg.ErrorCode, sg.ErrorMessage = kerr.GroupIDNotFound.Code, kmsg.StringPtr("Group "+id+notThere(exists, " is not a consumer group."))
 		default:
 			sg.State, sg.Epoch, sg.AssignmentEpoch, sg.AssignorName = info.State, info.Epoch, info.TargetEpoch, info.Assignor
 			for _, m := range info.Members {
