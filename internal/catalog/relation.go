@@ -46,6 +46,8 @@ const (
 type Watermark struct {
 	Column int   `json:"column"` // index in Relation.Columns; timestamp or timestamptz
 	Delay  int64 `json:"delay"`  // microseconds, not negative
+	// MaxAhead bounds how far Column may be ahead of the time at which its record was appended, in microseconds; 0 is the engine's default.
+	MaxAhead int64 `json:"maxAhead,omitempty"`
 }
 
 // Check is a CHECK constraint of a table. A row passes unless the expression is false.

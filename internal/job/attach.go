@@ -151,7 +151,7 @@ func (m *Manager) SourceSpec(r *catalog.Relation) (*flow.SourceSpec, error) {
 		spec.Columns = append(spec.Columns, flow.SourceColumn{Name: "_deleted", Type: column.TBool})
 	}
 	if r.Watermark != nil {
-		spec.EventTime, spec.Delay = r.Watermark.Column, r.Watermark.Delay
+		spec.EventTime, spec.Delay, spec.MaxAhead = r.Watermark.Column, r.Watermark.Delay, r.Watermark.MaxAhead
 	}
 	return spec, nil
 }

@@ -99,7 +99,7 @@ func (d *Decoder) scan(data []byte) error {
 			if len(n) > maxMemberName {
 				return nil
 			}
-			d.scratch = appendUnescaped(d.scratch[:0], n)
+			d.scratch, _ = appendUnescaped(d.scratch[:0], n)
 			n = d.scratch
 		}
 		column := -1
@@ -183,18 +183,26 @@ func (d *Decoder) append(data []byte, t token, v *column.Vector, typ column.Type
 		}
 	}
 	if t.kind == escapedText && typ.Kind != column.JSONB {
-		d.scratch = appendUnescaped(d.scratch[:0], raw)
+		var whole bool
+		if d.scratch, whole = appendUnescaped(d.scratch[:0], raw); !whole {
+			return errSurrogate
+		}
 		raw = d.scratch
 	}
 	return pgtype.ParseText(v, raw, nil)
 }
+
+var errSurrogate = errors.New(`a \u escape is half of a surrogate pair`)
 
 func (d *Decoder) appendText(raw []byte, k kind, v *column.Vector) error {
 	if k != escapedText {
 		v.AppendBytes(raw)
 		return nil
 	}
-	d.scratch = appendUnescaped(d.scratch[:0], raw)
+	var whole bool
+	if d.scratch, whole = appendUnescaped(d.scratch[:0], raw); !whole {
+		return errSurrogate
+	}
 	for _, c := range d.scratch {
 		if c == 0 {
 			return errors.New(`\u0000 cannot be in a text`)
@@ -233,7 +241,10 @@ func (d *Decoder) appendArray(raw []byte, v *column.Vector, typ column.Type) err
 		out = append(out, '"')
 		from := len(out)
 		if t.kind == escapedText {
-			out = appendUnescaped(out, raw[t.from:t.to])
+			var whole bool
+			if out, whole = appendUnescaped(out, raw[t.from:t.to]); !whole {
+				return errSurrogate
+			}
 		} else {
 			out = append(out, raw[t.from:t.to]...)
 		}

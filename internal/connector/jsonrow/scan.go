@@ -310,8 +310,9 @@ func (s *scanner) member(depth int) (name, value token, err error) {
 	return name, value, err
 }
 
-// appendUnescaped appends a string's value. A lone surrogate becomes U+FFFD.
-func appendUnescaped(dst, s []byte) []byte {
+// appendUnescaped appends a string's value; whole is false if it has half of a surrogate pair, in whose place U+FFFD stands.
+func appendUnescaped(dst, s []byte) (value []byte, whole bool) {
+	whole = true
 	for len(s) > 0 {
 		if s[0] != '\\' {
 			n := bytes.IndexByte(s, '\\')
@@ -342,6 +343,9 @@ func appendUnescaped(dst, s []byte) []byte {
 					s = s[6:]
 				}
 			}
+			if r >= 0xD800 && r < 0xE000 {
+				whole = false
+			}
 			dst = utf8.AppendRune(dst, r)
 			continue
 		default:
@@ -349,5 +353,5 @@ func appendUnescaped(dst, s []byte) []byte {
 		}
 		s = s[2:]
 	}
-	return dst
+	return dst, whole
 }

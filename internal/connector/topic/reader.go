@@ -194,7 +194,8 @@ func (r *reader) fetch(at int64) error {
 	if err != nil {
 		if errors.Is(err, broker.ErrOffsetOutOfRange) {
 			if start, e := r.partition.StartOffset(); e == nil && start > at {
-				return fmt.Errorf("%s: the %d records from offset %d to %d were deleted by retention before they were read", r.partition, start-at, at, start-1)
+				return fmt.Errorf("topic \"%s\", partition %d: retention has deleted records before they were read: the position is %d, the log starts at offset %d, so %d are missing; "+
+					"what is built on them has to be dropped and created again, and then begins with what is there", r.source.topic, r.partition.Index, at, start, start-at)
 			}
 		}
 		return err

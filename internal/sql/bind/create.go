@@ -303,7 +303,11 @@ func (b *binder) sourceConstraint(c ast.Constraint) error {
 
 // watermark accepts WATERMARK FOR c AS c and c - a constant interval.
 func (b *binder) watermark(r *catalog.Relation, marks []ast.Watermark) error {
+	ahead, bounded := parseInterval(r.Options[maxAheadOption])
 	if len(marks) == 0 {
+		if bounded {
+			return pgerr.Newf(pgerr.InvalidParameterValue, "option \"%s\" is for a source with a WATERMARK", maxAheadOption)
+		}
 		return nil
 	}
 	if len(marks) > 1 {
@@ -326,6 +330,9 @@ func (b *binder) watermark(r *catalog.Relation, marks []ast.Watermark) error {
 			WithHint("Write WATERMARK FOR %s AS %s - INTERVAL '5 seconds'.", m.Column.Name, m.Column.Name)
 	}
 	r.Watermark = &catalog.Watermark{Column: i, Delay: delay}
+	if bounded {
+		r.Watermark.MaxAhead = max(ahead, 1)
+	}
 	return nil
 }
 

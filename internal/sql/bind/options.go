@@ -79,9 +79,12 @@ var lateOptions = map[string]option{
 	"late": oneOf("count", "correct", "topic"), "allowed_lateness": interval, "late_topic": topicName,
 }
 
+// maxAheadOption bounds how far an event time may be ahead of the time at which its record was appended.
+const maxAheadOption = "watermark.max.ahead"
+
 // sourceOptions by connector, beside "connector" itself. Nexmark's are those of its generator.
 var sourceOptions = map[string]map[string]option{
-	"kafka": {"topic": topicName, "scan.startup.mode": oneOf("earliest", "latest")},
+	"kafka": {"topic": topicName, "scan.startup.mode": oneOf("earliest", "latest"), maxAheadOption: interval},
 	"nexmark": {
 		"nexmark.table.type": oneOf("bid", "auction", "person"),
 		"nexmark.event.num":  integer(0, 1<<62), "nexmark.event.rate": integer(1, 1_000_000_000),
