@@ -279,14 +279,5 @@ const produceVersion = 9
 
 // frame is a produce request with its length.
 func (t *target) frame(partition int32, batch []byte) []byte {
-	req := kmsg.NewPtrProduceRequest()
-	req.SetVersion(produceVersion)
-	req.Acks, req.TimeoutMillis = -1, 30_000
-	topic := kmsg.NewProduceRequestTopic()
-	topic.Topic = t.topic
-	part := kmsg.NewProduceRequestTopicPartition()
-	part.Partition, part.Records = partition, batch
-	topic.Partitions = append(topic.Partitions, part)
-	req.Topics = append(req.Topics, topic)
-	return kmsg.NewRequestFormatter(kmsg.FormatterClientID("bench")).AppendRequest(nil, req, 1)
+	return t.frameOf(int(partition), int(partition)+1, batch)
 }

@@ -37,7 +37,7 @@ func benchCommand() *cobra.Command {
 		return pprof.StartCPUProfile(f)
 	}
 	cmd.PersistentPostRun = func(*cobra.Command, []string) { pprof.StopCPUProfile() }
-	cmd.AddCommand(benchNexmark(), benchLatency(), benchState(), benchMixed(), benchLog())
+	cmd.AddCommand(benchNexmark(), benchLatency(), benchState(), benchMixed(), benchLog(), benchPartitions())
 	return cmd
 }
 
@@ -177,6 +177,26 @@ func benchLog() *cobra.Command {
 			return usage("--broker-pid and --topic-config go with --broker")
 		}
 		r, err := bench.Log(cmd.Context(), o)
+		if err != nil {
+			return err
+		}
+		return printResult(cmd, r)
+	}
+	return cmd
+}
+
+func benchPartitions() *cobra.Command {
+	o := bench.PartitionsOptions{}
+	cmd := &cobra.Command{
+		Use: "partitions", Short: "Very many partitions: making them, and writing 1 KB to each of them, durable", Args: cobra.NoArgs,
+	}
+	memory := benchFlags(cmd, &o.Options)
+	cmd.Flags().IntVar(&o.Partitions, "partitions", 10_000, "partitions of the topic")
+	cmd.Flags().IntVar(&o.Rounds, "rounds", 10, "how often each is written to")
+	cmd.Flags().StringVar(&o.Broker, "broker", "", "measure the broker at this address, Leat or Apache Kafka, instead of a node of its own; the topic is left there")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		o.StateMemory = int64(*memory)
+		r, err := bench.Partitions(cmd.Context(), o)
 		if err != nil {
 			return err
 		}
