@@ -61,6 +61,9 @@ func Partitions(ctx context.Context, o PartitionsOptions) (r *PartitionsResult, 
 	r.Create = milliseconds(time.Since(start))
 	var whole, tail []time.Duration
 	for round := range o.Rounds {
+		if round > 0 {
+			time.Sleep(time.Second) // each is a burst, not a load
+		}
 		w, l, err := t.writeToAll(ctx, round)
 		if err != nil {
 			return nil, err

@@ -192,7 +192,7 @@ func benchPartitions() *cobra.Command {
 	}
 	memory := benchFlags(cmd, &o.Options)
 	cmd.Flags().IntVar(&o.Partitions, "partitions", 10_000, "partitions of the topic")
-	cmd.Flags().IntVar(&o.Rounds, "rounds", 10, "how often each is written to")
+	cmd.Flags().IntVar(&o.Rounds, "rounds", 6, "how often each is written to")
 	cmd.Flags().StringVar(&o.Broker, "broker", "", "measure the broker at this address, Leat or Apache Kafka, instead of a node of its own; the topic is left there")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.StateMemory = int64(*memory)

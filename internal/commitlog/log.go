@@ -32,6 +32,7 @@ type Log struct {
 	recorded   int64      // end in the last checkpoint: retention stays below it
 	segments   []*segment // by base; the last is active
 	begun      time.Time  // of the active segment
+	unmade     bool       // the folder is not there yet
 	dirChanged bool       // files were made or removed since the folder was synced
 	dirty      bool
 	buf        []byte
@@ -124,19 +125,23 @@ func (l *Log) isolate(err error) error {
 // load reads the folder and cuts the log at its recorded end; mu is held.
 func (l *Log) load() error {
 	fs := l.m.o.FS
-	names, err := fs.List(l.dir)
-	if err != nil && !vfs.NotExist(err) {
-		return fmt.Errorf("open log %s: %w", l.name, err)
-	}
-	if len(names) > 0 && l.fresh && l.known {
-		// Nothing in it was recorded: an earlier topic's, or written after the checkpoint and so in the journal still.
-		if err := fs.RemoveAll(l.dir); err != nil {
+	var names []string
+	var err error
+	// A folder that is not there is made with the first file: ten thousand of them must not be waited for.
+	if l.unmade = !l.m.present(l.name); !l.unmade {
+		if names, err = fs.List(l.dir); err != nil && !vfs.NotExist(err) {
 			return fmt.Errorf("open log %s: %w", l.name, err)
 		}
-		names = nil
-	}
-	if err := vfs.MkdirAll(fs, l.dir); err != nil {
-		return fmt.Errorf("open log %s: %w", l.name, err)
+		if len(names) > 0 && l.fresh && l.known {
+			// Nothing in it was recorded: an earlier topic's, or written after the checkpoint and so in the journal still.
+			if err := fs.RemoveAll(l.dir); err != nil {
+				return fmt.Errorf("open log %s: %w", l.name, err)
+			}
+			names = nil
+		}
+		if err := vfs.MkdirAll(fs, l.dir); err != nil {
+			return fmt.Errorf("open log %s: %w", l.name, err)
+		}
 	}
 	if found, err := l.finishSwaps(names); err != nil {
 		return l.isolate(err)
@@ -184,6 +189,27 @@ func (l *Log) load() error {
 	l.begun = l.m.o.Clock.Now()
 	l.loaded, l.fresh = true, false
 	return nil
+}
+
+// makeDir makes the folder before its first file; Sync makes it durable.
+func (l *Log) makeDir() error {
+	if !l.unmade {
+		return nil
+	}
+	if err := l.m.o.FS.MkdirAll(l.dir, 0o755); err != nil {
+		return err
+	}
+	l.unmade = false
+	l.m.notePresent(l.name, true)
+	return nil
+}
+
+// create is open for the files that a log makes, which is when its folder is made; mu is held.
+func (l *Log) create(s *segment) (*handle, error) {
+	if err := l.makeDir(); err != nil {
+		return nil, err
+	}
+	return l.m.files.acquire(s.logPath())
 }
 
 // place finds the recorded end, or, where none is recorded, the end of the last whole batch, and cuts the log there.
@@ -539,7 +565,7 @@ func (l *Log) roll() error {
 		return err
 	}
 	s := l.newSegment(l.end)
-	f, err := l.m.files.acquire(s.logPath())
+	f, err := l.create(s)
 	if err != nil {
 		return err
 	}
@@ -572,12 +598,18 @@ func (l *Log) Sync() error {
 			err = errors.Join(err, l.flush(s))
 		}
 	}
-	dir := l.dirChanged
-	l.dirChanged = false
+	dir := l.dirChanged && !l.unmade
+	if dir {
+		l.dirChanged = false
+	}
 	if n := len(l.segments); n > 0 && err == nil {
-		err = l.saveIndex(l.segments[n-1])
+		s := l.segments[n-1]
+		// What is missing from the files is found again by a short walk; many logs with a little each must not cost two files more each time.
+		if len(s.index)-s.saved >= unsavedEntries {
+			err = l.saveIndex(s)
+		}
 		if err == nil {
-			err = l.keepAborted(l.segments[n-1])
+			err = l.keepAborted(s)
 		}
 	}
 	if err == nil && l.producersLoaded && l.producers.hasChanged() {
@@ -645,6 +677,7 @@ func (l *Log) Delete() error {
 	if err := l.m.o.FS.RemoveAll(l.dir); err != nil && !vfs.NotExist(err) {
 		return fmt.Errorf("delete log %s: %w", l.name, err)
 	}
+	l.m.notePresent(l.name, false)
 	return vfs.SyncDir(l.m.o.FS, l.m.o.Dir)
 }
 

@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,7 +28,15 @@ type Manager struct {
 	dirty    map[*Log]struct{}
 	recorded map[string]recordedLog // of the last checkpoint; nil if there is none
 	syncMu   sync.Mutex
+	folders  map[string]struct{} // that are there
+
 	buffered atomic.Int64 // bytes of tails, by capacity
+	flushing atomic.Bool
+	urgent   chan struct{}
+	closing  chan struct{}
+
+	closeOnce sync.Once
+	flushers  sync.WaitGroup
 }
 
 // recordedLog is a line of the checkpoint.
@@ -60,15 +69,19 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 	if err := vfs.MkdirAll(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("open log folder: %w", err)
 	}
-	m := &Manager{o: o, files: newFileCache(o.FS, o.MaxFiles), logs: map[string]*Log{}, dirty: map[*Log]struct{}{}}
+	m := &Manager{o: o, files: newFileCache(o.FS, o.MaxFiles), logs: map[string]*Log{}, dirty: map[*Log]struct{}{}, urgent: make(chan struct{}, 1), closing: make(chan struct{})}
+	names, err := m.Names()
+	if err != nil {
+		return nil, fmt.Errorf("open log folder: %w", err)
+	}
+	m.folders = make(map[string]struct{}, len(names))
+	for _, name := range names {
+		m.folders[name] = struct{}{}
+	}
 	path := o.FS.PathJoin(o.Dir, offsetsName)
 	b, err := vfs.ReadFile(o.FS, path, 1<<30)
 	switch {
 	case vfs.NotExist(err):
-		names, err := m.Names()
-		if err != nil {
-			return nil, err
-		}
 		if len(names) == 0 {
 			// From now on a log that no checkpoint names is empty, whatever a crash left in its folder.
 			m.recorded = map[string]recordedLog{}
@@ -114,10 +127,21 @@ func decodeOffsets(s string) (map[string]recordedLog, error) {
 	for line := range strings.Lines(rest[:len(rest)-9]) {
 		var name, id string
 		var r recordedLog
-		if _, err := fmt.Sscanf(line, "%s %s %d %d\n", &name, &id, &r.start, &r.end); err != nil {
-			return nil, fmt.Errorf("line %q: %w", line, err)
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), " ")
+		if len(fields) != 4 {
+			return nil, fmt.Errorf("line %q: %d fields instead of 4", line, len(fields))
 		}
-		if n, err := hex.Decode(r.id[:], []byte(id)); err != nil || n != len(r.id) {
+		name, id = fields[0], fields[1]
+		for i, to := range []*int64{&r.start, &r.end} {
+			var err error
+			if *to, err = strconv.ParseInt(fields[2+i], 10, 64); err != nil {
+				return nil, fmt.Errorf("line %q: %w", line, err)
+			}
+		}
+		if len(id) != 2*len(r.id) {
+			return nil, fmt.Errorf("line %q: not a topic id", line)
+		}
+		if _, err := hex.Decode(r.id[:], []byte(id)); err != nil {
 			return nil, fmt.Errorf("line %q: not a topic id", line)
 		}
 		logs[name] = r
@@ -159,6 +183,24 @@ func (m *Manager) Open(name string, id [16]byte, c Config) (*Log, error) {
 		}
 	}
 	return l, nil
+}
+
+// present says whether the log's folder is there.
+func (m *Manager) present(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.folders[name]
+	return ok
+}
+
+func (m *Manager) notePresent(name string, is bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if is {
+		m.folders[name] = struct{}{}
+	} else {
+		delete(m.folders, name)
+	}
 }
 
 func (m *Manager) markDirty(l *Log) {
@@ -278,6 +320,7 @@ func (m *Manager) Remove(name string) error {
 	if m.logs[name] != nil {
 		return fmt.Errorf("log %s is open", name)
 	}
+	delete(m.folders, name)
 	return m.o.FS.RemoveAll(m.o.FS.PathJoin(m.o.Dir, name))
 }
 
@@ -293,6 +336,8 @@ func (m *Manager) Close() error {
 	for _, l := range logs {
 		err = errors.Join(err, l.Close())
 	}
+	m.closeOnce.Do(func() { close(m.closing) })
+	m.flushers.Wait()
 	m.files.close()
 	return err
 }

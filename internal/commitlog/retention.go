@@ -136,6 +136,9 @@ const keptSnapshots = 2
 
 // writeSnapshot writes the producers' state at the end of the log; mu is held.
 func (l *Log) writeSnapshot() error {
+	if err := l.makeDir(); err != nil {
+		return fmt.Errorf("write producer snapshot: %w", err)
+	}
 	fs, path := l.m.o.FS, l.snapshotPath(l.end)
 	f, err := fs.Create(path, vfs.Unspecified)
 	if err != nil {

@@ -50,6 +50,9 @@ const (
 	indexEntryLen = 8
 	timeEntryLen  = 12
 	scanBytes     = 256 << 10
+
+	// unsavedEntries is how many entries the files of the active segment's indexes may lack: a quarter of a megabyte of batches by default.
+	unsavedEntries = 64
 )
 
 func segmentName(base int64) string { return fmt.Sprintf("%020d", base) }

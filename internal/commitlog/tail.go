@@ -3,6 +3,7 @@ package commitlog
 import (
 	"math/bits"
 	"sync"
+	"time"
 )
 
 // Small batches are collected in memory, and go to their file together: a system call for each of them would be the largest part of
@@ -12,8 +13,10 @@ import (
 const (
 	// tailBytes bounds one tail; what is at least half as large goes to the file at once.
 	tailBytes = 64 << 10
-	// allTailBytes bounds those of all logs; beyond it batches go to their files at once.
-	allTailBytes = 24 << 20
+	// allTailBytes bounds those of all logs; beyond it batches go to their files at once. From a quarter of it on tails are written in the
+	// background: a while later, for a burst should not have to share the machine with that, or at once when three quarters are used.
+	allTailBytes = 32 << 20
+	flushDelay   = 200 * time.Millisecond
 
 	minTailBits = 11 // 2 KiB: ten thousand logs with a little each fit
 	maxTailBits = 16
@@ -45,7 +48,7 @@ func (l *Log) write(s *segment, batch []byte) error {
 			return err
 		}
 		if need = len(batch); need >= tailBytes/2 || l.m.buffered.Load() > allTailBytes {
-			f, err := l.m.files.acquire(s.logPath())
+			f, err := l.create(s)
 			if err != nil {
 				return err
 			}
@@ -56,9 +59,12 @@ func (l *Log) write(s *segment, batch []byte) error {
 	}
 	if need > cap(s.tail) {
 		t := append(takeTail(need), s.tail...)
-		l.m.buffered.Add(int64(cap(t) - cap(s.tail)))
+		all := l.m.buffered.Add(int64(cap(t) - cap(s.tail)))
 		giveTail(s.tail)
 		s.tail = t
+		if all > allTailBytes/4 {
+			l.m.flushTails(all > allTailBytes/4*3)
+		}
 	}
 	s.tail = append(s.tail, batch...)
 	return nil
@@ -69,7 +75,7 @@ func (l *Log) flush(s *segment) error {
 	if len(s.tail) == 0 {
 		return nil
 	}
-	f, err := l.m.files.acquire(s.logPath())
+	f, err := l.create(s)
 	if err != nil {
 		return err
 	}
@@ -93,5 +99,46 @@ func (l *Log) open(s *segment) (*handle, error) {
 	if err := l.flush(s); err != nil {
 		return nil, err
 	}
-	return l.m.files.acquire(s.logPath())
+	return l.create(s)
+}
+
+// flushTails writes all tails there are, in the background.
+func (m *Manager) flushTails(urgent bool) {
+	if urgent {
+		select {
+		case m.urgent <- struct{}{}:
+		default:
+		}
+	}
+	if !m.flushing.CompareAndSwap(false, true) {
+		return
+	}
+	m.flushers.Go(func() {
+		timer := m.o.Clock.NewTimer(flushDelay)
+		defer timer.Stop()
+		select {
+		case <-timer.C():
+		case <-m.urgent:
+		case <-m.closing:
+			return
+		}
+		m.mu.Lock()
+		logs := make([]*Log, 0, len(m.dirty))
+		for l := range m.dirty {
+			logs = append(logs, l)
+		}
+		m.mu.Unlock()
+		defer m.flushing.Store(false)
+		for _, l := range logs {
+			l.mu.Lock()
+			var err error
+			if n := len(l.segments); n > 0 && !l.closed {
+				err = l.flush(l.segments[n-1])
+			}
+			l.mu.Unlock()
+			if err != nil { // whoever needs the bytes in the file meets it again, and reports it
+				return
+			}
+		}
+	})
 }

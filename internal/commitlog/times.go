@@ -137,9 +137,12 @@ func (l *Log) loadProducers() error {
 	if l.producersLoaded {
 		return nil
 	}
-	names, err := l.m.o.FS.List(l.dir)
-	if err != nil {
-		return fmt.Errorf("load producers of %s: %w", l.name, err)
+	var names []string
+	if !l.unmade {
+		var err error
+		if names, err = l.m.o.FS.List(l.dir); err != nil {
+			return fmt.Errorf("load producers of %s: %w", l.name, err)
+		}
 	}
 	from := l.start
 	l.snapshotAt, l.undecided = -1, nil

@@ -173,8 +173,8 @@ func TestStopOnAFullDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			disk.Fill(true)
-			if busy {
-				if err := produce(t, client, "a", "", "y"); err == nil {
+			if busy { // with a batch that is too large to be collected with others in memory
+				if err := produce(t, client, "a", "", strings.Repeat("y", 200_000)); err == nil {
 					t.Error("a record was acknowledged that there is no room for")
 				}
 			}
