@@ -52,11 +52,11 @@ type pass struct {
 	closing chan struct{}
 	owed    int // bytes since the last pause
 
-	all    []passSegment   // of the whole log
-	sealed int             // how many of them may be replaced
-	start  int64           // of the log
-	before cleanState      // as of the last pass
-	lastOf map[int64]int64 // the last offset of each idempotent producer
+	all    []passSegment // of the whole log
+	sealed int           // how many of them may be replaced
+	start  int64         // of the log
+	before cleanState    // as of the last pass
+	lastOf map[int64]lastBatches
 
 	// The records in [dirty, mapped) are in keys; those below dirty are older. Batches at or above end stay as they are.
 	dirty, mapped, end int64
@@ -125,7 +125,7 @@ func (l *Log) beginPass(o CleanOptions) (*pass, error) {
 	if err := l.flush(l.segments[len(l.segments)-1]); err != nil { // markers are looked for there, too
 		return nil, err
 	}
-	p.lastOf = l.producers.lastOffsets(l.segmentEnd(p.sealed - 1))
+	p.lastOf = l.producers.lastBatches(l.segmentEnd(p.sealed - 1))
 	for i, s := range l.segments {
 		p.all = append(p.all, passSegment{s: s, path: s.logPath(), base: s.base, end: l.segmentEnd(i), size: s.size})
 		s.pinned = i < p.sealed
@@ -213,7 +213,14 @@ func (p *pass) run() error {
 	if err := p.look(); err != nil {
 		return err
 	}
-	if p.end = p.survey.unstable(p.end); p.dirty >= p.end && !expired {
+	for p.sealed > 0 && p.all[p.sealed-1].end > p.survey.bound {
+		p.sealed--
+	}
+	if p.sealed == 0 {
+		return fmt.Errorf("there are more than %d aborted transactions in its first segment", p.survey.most)
+	}
+	p.end = p.survey.unstable(min(p.end, p.all[p.sealed-1].end))
+	if p.dirty >= p.end && !expired {
 		return nil
 	}
 	for p.sealed > 0 && p.all[p.sealed-1].base >= max(p.end, p.dirty) {
@@ -269,7 +276,9 @@ func (p *pass) look() error {
 			if h.BaseOffset >= p.end && len(p.survey.open) == 0 {
 				return false, nil
 			}
-			p.survey.note(h, batch)
+			if err := p.survey.note(h, batch); err != nil {
+				return false, err
+			}
 			if h.LastOffset() >= p.dirty && h.BaseOffset < p.end && !h.Control() {
 				records += int64(h.Count)
 			}
@@ -470,10 +479,15 @@ func (p *pass) cleanGroup(g []passSegment) error {
 // that the segment ends where the old ones did; so does the last one of each producer, which has its last sequence.
 func (p *pass) judge(h *record.Header, batch []byte, last bool, out *cleanFile) ([]byte, error) {
 	if h.BaseOffset >= p.end {
+		if !h.Control() {
+			p.sweep.batch(h)
+		} else if t, aborted, _ := p.sweep.marker(h); aborted {
+			out.aborted = append(out.aborted, t)
+		}
 		return batch, nil
 	}
 	if h.Control() {
-		return p.judgeMarker(h, batch, last, out), nil
+		return p.judgeMarker(h, batch, last, out)
 	}
 	aborted := p.sweep.batch(h)
 	horizon, hasHorizon := h.DeleteHorizon()
@@ -519,7 +533,7 @@ func (p *pass) judge(h *record.Header, batch []byte, last bool, out *cleanFile) 
 			return p.rewritten, nil
 		}
 	}
-	if at, ok := p.lastOf[h.ProducerID]; !last && !(ok && h.ProducerID >= 0 && at == h.LastOffset()) {
+	if of, ok := p.lastOf[h.ProducerID]; !last && !(ok && of.data == h.LastOffset()) {
 		return nil, nil
 	}
 	p.after.transactional = p.after.transactional || h.Transactional()
@@ -543,21 +557,27 @@ func (p *pass) stays(r *record.Record, expired bool) bool {
 
 // judgeMarker decides on a control batch. A marker is needed as long as its transaction has data, for a reader would take the data for that of the producer's
 // next transaction, and then until the retention of deletes has passed, since a reader may have read the data.
-func (p *pass) judgeMarker(h *record.Header, batch []byte, last bool, out *cleanFile) []byte {
+func (p *pass) judgeMarker(h *record.Header, batch []byte, last bool, out *cleanFile) ([]byte, error) {
 	t, aborted, data := p.sweep.marker(h)
 	if aborted {
 		out.aborted = append(out.aborted, t)
 	}
 	p.after.transactional = true
-	if data || h.LastOffset() >= p.mapped || record.MarkerOf(batch) == record.NoMarker {
-		return batch
+	if data || h.LastOffset() >= p.mapped {
+		return batch, nil
+	}
+	if _, ok, err := record.ParseEndMarker(batch); err != nil || !ok {
+		return batch, err
+	}
+	if of, ok := p.lastOf[h.ProducerID]; ok && of.marker == h.LastOffset() {
+		return batch, nil
 	}
 	horizon, ok := h.DeleteHorizon()
 	switch {
 	case !ok:
 		horizon = p.newHorizon()
 		if err := p.rewriter.Reset(batch); err != nil {
-			return batch
+			return nil, err
 		}
 		for p.rewriter.Next() {
 			p.rewriter.Keep()
@@ -565,12 +585,12 @@ func (p *pass) judgeMarker(h *record.Header, batch []byte, last bool, out *clean
 		p.rewritten = p.rewriter.AppendTo(p.rewritten[:0], horizon)
 		batch = p.rewritten
 	case p.now >= horizon && !last:
-		return nil
+		return nil, nil
 	}
 	if !last {
 		p.after.horizon = max(p.after.horizon, horizon)
 	}
-	return batch
+	return batch, nil
 }
 
 func (p *pass) newHorizon() int64 {

@@ -21,30 +21,30 @@ type txnSurvey struct {
 	open    map[int64]int64 // producer to first offset
 	aborted []abortedTxn
 	most    int
-	// bound is the first offset of a transaction that did not fit in.
+	// bound is the first offset of an aborted transaction that did not fit in: a segment that reaches behind it is left to the next pass.
 	bound int64
 }
 
 // note looks at the next batch.
-func (s *txnSurvey) note(h *record.Header, batch []byte) {
+func (s *txnSurvey) note(h *record.Header, batch []byte) error {
 	switch {
 	case h.ProducerID < 0:
 	case h.Control():
-		first, ok := s.open[h.ProducerID]
-		m := record.NoMarker
-		if ok {
-			m = record.MarkerOf(batch)
+		first, open := s.open[h.ProducerID]
+		if !open {
+			return nil
 		}
-		if m == record.NoMarker {
-			return
+		m, ok, err := record.ParseEndMarker(batch)
+		if err != nil || !ok {
+			return err
 		}
 		delete(s.open, h.ProducerID)
-		if m == record.CommitMarker {
-			return
-		}
-		if len(s.aborted) >= s.most {
+		switch {
+		case m.Commit:
+			return nil
+		case len(s.aborted) >= s.most:
 			s.bound = min(s.bound, first)
-			return
+			return nil
 		}
 		s.aborted = append(s.aborted, abortedTxn{producer: h.ProducerID, first: first, last: h.BaseOffset})
 	case h.Transactional():
@@ -55,11 +55,11 @@ func (s *txnSurvey) note(h *record.Header, batch []byte) {
 			s.open[h.ProducerID] = h.BaseOffset
 		}
 	}
+	return nil
 }
 
 // unstable is the first offset whose transaction's end is not known, or end.
 func (s *txnSurvey) unstable(end int64) int64 {
-	end = min(end, s.bound)
 	for _, first := range s.open {
 		end = min(end, first)
 	}
@@ -115,18 +115,28 @@ func appendTxnIndex(dst []byte, aborted []abortedTxn, covered int64) []byte {
 	return appendAbortedTrailer(dst, crc32.Checksum(dst[from:], castagnoli), covered)
 }
 
-// lastOffsets returns the last offset of each producer's last batch below the offset.
-func (ps *Producers) lastOffsets(below int64) map[int64]int64 {
+// lastBatches are the last offsets of a producer's batches that say where it stands.
+type lastBatches struct {
+	data   int64 // the last batch, which has its last sequence; -1: there is none
+	marker int64 // the last marker, if there is no batch of its epoch; else -1
+}
+
+// lastBatches returns where the producers stood below the offset.
+func (ps *Producers) lastBatches(below int64) map[int64]lastBatches {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	last := make(map[int64]int64, len(ps.byID))
+	out := make(map[int64]lastBatches, len(ps.byID))
 	for id, p := range ps.byID {
-		for i := p.n - 1; i >= 0; i-- {
+		last := lastBatches{data: -1, marker: -1}
+		for i := p.n - 1; i >= 0 && last.data < 0; i-- {
 			if p.batches[i].last < below {
-				last[id] = p.batches[i].last
-				break
+				last.data = p.batches[i].last
 			}
 		}
+		if p.newest() == nil {
+			last.marker = p.seen
+		}
+		out[id] = last
 	}
-	return last
+	return out
 }

@@ -282,7 +282,7 @@ func TestMarkersGoInTime(t *testing.T) {
 		for len(raw) > 0 {
 			batch, rest, err := record.Next(raw)
 			s.must(err)
-			if record.MarkerOf(batch) != record.NoMarker {
+			if h, err := record.ParseHeader(batch); err == nil && h.Control() {
 				n++
 			}
 			raw = rest

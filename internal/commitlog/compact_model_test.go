@@ -79,15 +79,15 @@ func (m *model) batch(codec record.Codec, producer int64, txn bool, in []input) 
 
 // marker makes the end of the producer's transaction.
 func (m *model) marker(producer, ms int64, commit bool) []byte {
-	b := record.NewBuilder(record.None)
-	b.ProducerID, b.ProducerEpoch, b.BaseSequence, b.Transactional, b.Control = producer, 0, -1, true, true
-	key := []byte{0, 0, 0, 0}
-	if commit {
-		key[3] = 1
+	e := record.EndMarker{ProducerID: producer, Commit: commit, Timestamp: ms, First: -1}
+	for i := range m.records {
+		if w := &m.records[i]; w.producer == producer && w.state == openTxn {
+			e.First = w.offset
+			break
+		}
 	}
-	b.Append(ms, key, make([]byte, 6))
 	m.ended(producer, m.end, commit)
-	return m.add(b.Build(nil), 1)
+	return m.add(e.AppendTo(nil), 1)
 }
 
 func (m *model) add(batch []byte, n int) []byte {
@@ -149,9 +149,12 @@ func readLog(t *testing.T, l *Log, m *model) []readRecord {
 		}
 		next = h.NextOffset()
 		if h.Control() {
-			mk := record.MarkerOf(batch)
+			mk, ok, err := record.ParseEndMarker(batch)
+			if err != nil || !ok {
+				t.Fatal(ok, err)
+			}
 			for _, i := range running[h.ProducerID] {
-				out[i].open, out[i].aborted = false, mk == record.AbortMarker
+				out[i].open, out[i].aborted = false, !mk.Commit
 			}
 			delete(running, h.ProducerID)
 			continue
@@ -194,11 +197,69 @@ func (m *model) at(offset int64) *written {
 	return &m.records[lo]
 }
 
+// consume reads as Kafka's consumers of committed records do: a producer whose transaction was aborted is not listened to from its first offset, as the
+// list says, to its marker.
+func consume(t *testing.T, l *Log, from, to int64) map[int64]bool {
+	t.Helper()
+	aborted, err := l.Aborted(from, to, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, deaf := map[int64]bool{}, map[int64]bool{}
+	var r record.Reader
+	for at := from; at < to; {
+		c, err := l.Read(at, 2000, to, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := c.AppendTo(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = c.Next
+		c.Release()
+		for len(raw) > 0 {
+			batch, rest, err := record.Next(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw = rest
+			h, err := record.ParseHeader(batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for len(aborted) > 0 && aborted[0].First <= h.LastOffset() {
+				deaf[aborted[0].ProducerID] = true
+				aborted = aborted[1:]
+			}
+			switch {
+			case h.Control():
+				if !commits(batch) {
+					delete(deaf, h.ProducerID)
+				}
+				continue
+			case h.Transactional() && deaf[h.ProducerID]:
+				continue
+			}
+			if err := r.Reset(batch); err != nil {
+				t.Fatal(err)
+			}
+			for r.Next() {
+				if r.Record().Offset >= from {
+					out[r.Record().Offset] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
 // check compares what a reader of committed records finds with the oracle.
 func (m *model) check(t *testing.T, l *Log) {
 	t.Helper()
 	start := l.StartOffset()
 	got, end := map[string][]byte{}, m.stable()
+	committed := consume(t, l, start, max(start, end))
 	for _, r := range readLog(t, l, m) {
 		w := m.at(r.Offset)
 		if r.Offset < start || r.Offset >= end {
@@ -209,6 +270,9 @@ func (m *model) check(t *testing.T, l *Log) {
 		}
 		if r.aborted != (w.state == abortedState) {
 			t.Fatalf("record %d: aborted is %v, and its transaction's state %d", r.Offset, r.aborted, w.state)
+		}
+		if r.aborted == committed[r.Offset] {
+			t.Fatalf("record %d: aborted is %v, and a consumer sees it %v", r.Offset, r.aborted, committed[r.Offset])
 		}
 		if !r.aborted {
 			got[string(r.Key)] = r.Value
@@ -273,7 +337,7 @@ func (m *model) forget(n int) {
 		m.ends = append(m.ends, m.end)
 		switch {
 		case h.Control():
-			m.ended(h.ProducerID, h.BaseOffset, record.MarkerOf(b) == record.CommitMarker)
+			m.ended(h.ProducerID, h.BaseOffset, commits(b))
 		case h.ProducerID >= 0:
 			m.seqs[h.ProducerID] = record.AddSequence(h.LastSequence(), 1)
 		}
@@ -289,4 +353,9 @@ func (m *model) ended(producer, below int64, commit bool) {
 			}
 		}
 	}
+}
+
+func commits(marker []byte) bool {
+	m, ok, err := record.ParseEndMarker(marker)
+	return ok && err == nil && m.Commit
 }

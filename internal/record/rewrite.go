@@ -147,30 +147,3 @@ func AppendEmpty(dst, batch []byte) []byte {
 	seal(b)
 	return dst
 }
-
-// Markers that end transactions.
-type Marker int16
-
-// The types of control records that end a transaction; all others are NoMarker.
-const (
-	NoMarker     Marker = -1
-	AbortMarker  Marker = 0
-	CommitMarker Marker = 1
-)
-
-// MarkerOf returns what the control batch says of its producer's transaction.
-func MarkerOf(batch []byte) Marker {
-	h, err := ParseHeader(batch)
-	if err != nil || !h.Control() || h.Codec() != None {
-		return NoMarker
-	}
-	var r Reader
-	if r.Reset(batch) != nil || !r.Next() || len(r.rec.Key) < 4 {
-		return NoMarker
-	}
-	switch m := Marker(binary.BigEndian.Uint16(r.rec.Key[2:])); m {
-	case AbortMarker, CommitMarker:
-		return m
-	}
-	return NoMarker
-}

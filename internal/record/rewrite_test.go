@@ -126,25 +126,3 @@ func TestRewriteVerbatim(t *testing.T) {
 		}
 	}
 }
-
-func TestMarkerOf(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		key  []byte
-		want Marker
-	}{
-		{[]byte{0, 0, 0, 0}, AbortMarker}, {[]byte{0, 0, 0, 1}, CommitMarker}, {[]byte{0, 0, 0, 2}, NoMarker}, {[]byte{0, 0}, NoMarker}, {nil, NoMarker},
-	} {
-		b := NewBuilder(None)
-		b.Control, b.Transactional = true, true
-		b.Append(1, c.key, []byte{0, 0, 0, 0, 0, 0})
-		if got := MarkerOf(b.Build(nil)); got != c.want {
-			t.Errorf("%v: %d, want %d", c.key, got, c.want)
-		}
-	}
-	b := NewBuilder(None)
-	b.Append(1, []byte{0, 0, 0, 1}, nil)
-	if got := MarkerOf(b.Build(nil)); got != NoMarker {
-		t.Error(got)
-	}
-}
