@@ -46,6 +46,11 @@ type Options struct {
 
 	Reserve Reserve
 
+	// LagAlerts are the thresholds at which groups that fall behind are reported.
+	LagAlerts LagAlerts
+	// MetricPartitions bounds the partitions of groups, and the topics, that have metrics of their own; default 1,000.
+	MetricPartitions int
+
 	// AutoCreate makes a topic when a client asks for one that does not exist.
 	AutoCreate bool
 	// DefaultPartitions is the number of partitions when a client leaves it open; default 1.
@@ -140,6 +145,9 @@ func (o *Options) setDefaults() {
 	if o.MaxGroupSize <= 0 {
 		o.MaxGroupSize = 10_000
 	}
+	if o.MetricPartitions <= 0 {
+		o.MetricPartitions = 1000
+	}
 	if o.MaxOpenFiles <= 0 {
 		o.MaxOpenFiles = 1024
 	}
@@ -183,7 +191,9 @@ type Broker struct {
 
 	interrupt   chan struct{} // closed by Interrupt
 	interrupted sync.Once
-	metrics     *metrics
+
+	lagMu    sync.Mutex // guards lagWatch; outside of all others
+	lagWatch lagWatch
 }
 
 // Open loads the topics from the metadata. Then, in this order: the journal's Recover, whose apply function hands KindMeta to the database and
@@ -247,7 +257,7 @@ func (b *Broker) Start(ctx context.Context) error {
 	if b.txns, err = newTransactions(b); err != nil {
 		return err
 	}
-	b.metrics = newMetrics(b)
+	b.registerMetrics()
 	b.running.Store(true)
 	b.txns.start()
 	b.checkReserve()
@@ -256,6 +266,7 @@ func (b *Broker) Start(ctx context.Context) error {
 	b.cleaner.register(b)
 	b.every(b.o.CompactionInterval, b.compactInBackground)
 	b.every(10*time.Minute, b.groups.expireOffsets)
+	b.every(lagInterval, b.watchLags)
 	return nil
 }
 

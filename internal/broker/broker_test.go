@@ -24,10 +24,14 @@ type stepped struct {
 	j  *journal.Journal
 	db *kv.DB
 	ck *clock.Manual
+
+	tune func(*Options) // nil: nothing to change
 }
 
-func newStepped(t testing.TB) *stepped {
-	s := &stepped{t: t, fs: vfs.NewCrashable(), ck: clock.NewManual(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))}
+func newStepped(t testing.TB) *stepped { return newSteppedWith(t, nil) }
+
+func newSteppedWith(t testing.TB, tune func(*Options)) *stepped {
+	s := &stepped{t: t, tune: tune, fs: vfs.NewCrashable(), ck: clock.NewManual(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))}
 	s.open()
 	t.Cleanup(func() { s.close() })
 	return s
@@ -49,7 +53,11 @@ func (s *stepped) open() {
 	s.must(err)
 	s.j, err = journal.Open(journal.Options{FS: s.fs, Dir: "/d/journal", SegmentBytes: 1 << 20, Clock: s.ck})
 	s.must(err)
-	s.b, err = Open(Options{Journal: s.j, KV: s.db, FS: s.fs, Dir: "/d/topics", Clock: s.ck})
+	o := Options{Journal: s.j, KV: s.db, FS: s.fs, Dir: "/d/topics", Clock: s.ck}
+	if s.tune != nil {
+		s.tune(&o)
+	}
+	s.b, err = Open(o)
 	s.must(err)
 	_, err = s.j.Recover(s.apply)
 	s.must(err)
@@ -124,10 +132,15 @@ func (s *stepped) checkpoint() {
 
 func (s *stepped) topic(name string, partitions int32) *Topic {
 	s.t.Helper()
+	return s.topicWith(name, partitions, nil)
+}
+
+func (s *stepped) topicWith(name string, partitions int32, configs map[string]string) *Topic {
+	s.t.Helper()
 	var topic *Topic
 	s.pump(func() {
 		var err error
-		topic, err = s.b.CreateTopic(context.Background(), TopicSpec{Name: name, Partitions: partitions})
+		topic, err = s.b.CreateTopic(context.Background(), TopicSpec{Name: name, Partitions: partitions, Configs: configs})
 		s.must(err)
 	})
 	return topic

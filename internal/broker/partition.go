@@ -35,6 +35,8 @@ type Partition struct {
 
 	undecided, unstable openTransactions // under ends.mu
 
+	sized atomic.Bool // files that were not touched were looked at
+
 	onAppend, onDurable watchers
 
 	log    *commitlog.Log

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,18 @@ func serverCommand() *cobra.Command {
 	cmd.Flags().IntVar(&c.Workers, "workers", 0, "workers of the engine; 0: one a core")
 	cmd.Flags().BoolVar(&c.AutoCreateTopics, "auto-create-topics", true, "make a topic when a Kafka client asks for one that does not exist")
 	cmd.Flags().Int32Var(&c.DefaultPartitions, "default-partitions", 1, "partitions of topics made without saying how many")
+	alerts := &c.Core.Broker.LagAlerts
+	cmd.Flags().Int64Var(&alerts.Records, "alert-lag-records", 0, "report a consumer group that has more than this left to read in a partition; 0: none")
+	cmd.Flags().DurationVar(&alerts.Age, "alert-lag-time", 0, "report a consumer group whose next record to read is older than this; 0: none")
+	cmd.Flags().DurationVar(&alerts.Deletion, "alert-deletion", time.Hour, "report a consumer group when retention may delete what it has not read within this time, or a tenth of retention.ms; 0: none")
+	cmd.Flags().IntVar(&c.Core.Broker.MetricPartitions, "metric-partitions", 1000, "how many partitions of consumer groups, and topics, have metrics of their own")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if alerts.Records < 0 || alerts.Age < 0 || alerts.Deletion < 0 {
+			return usage("--alert-lag-records, --alert-lag-time and --alert-deletion cannot be negative; 0 is no alert")
+		}
+		if c.Core.Broker.MetricPartitions < 1 {
+			return usage("--metric-partitions must be at least 1")
+		}
 		if c.Dir == "" {
 			return usage("--data is needed: the folder that the node keeps everything in")
 		}

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,6 +72,8 @@ type Core struct {
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
 	due     chan struct{} // a checkpoint is wanted
+
+	checkpointed atomic.Int64 // when the last one was made, in nanoseconds since 1970
 }
 
 const (
@@ -123,9 +126,12 @@ func (c *Core) open(ctx context.Context) error {
 	if c.DB, err = kv.Open(kv.Options{FS: o.FS, Dir: path("db"), CacheBytes: o.CacheBytes, MemTableBytes: o.MemTableBytes, Logger: o.Logger}); err != nil {
 		return err
 	}
-	jm := newJournalMetrics()
+	observe, err := broker.ObserveJournal(o.Metrics)
+	if err != nil {
+		return err
+	}
 	c.Journal, err = journal.Open(journal.Options{
-		FS: o.FS, Dir: path("journal"), SegmentBytes: o.JournalSegmentBytes, Logger: o.Logger, Clock: o.Clock, Observe: jm.observe,
+		FS: o.FS, Dir: path("journal"), SegmentBytes: o.JournalSegmentBytes, Logger: o.Logger, Clock: o.Clock, Observe: observe,
 	})
 	if err != nil {
 		return err
@@ -139,6 +145,7 @@ func (c *Core) open(ctx context.Context) error {
 		return err
 	}
 	started := o.Clock.Now()
+	c.checkpointed.Store(started.UnixNano())
 	last, err := c.Journal.Recover(c.apply)
 	if err != nil {
 		return err
@@ -169,7 +176,7 @@ func (c *Core) open(ctx context.Context) error {
 	}
 	c.Broker.ReadersReady()
 	if o.Metrics != nil {
-		if err := errors.Join(o.Metrics.Register(c.Jobs), o.Metrics.Register(c.Budget.Collector()), jm.register(o.Metrics, c)); err != nil {
+		if err := c.registerMetrics(o.Metrics); err != nil {
 			return err
 		}
 	}
@@ -260,7 +267,11 @@ func (c *Core) Checkpoint(ctx context.Context) error {
 	if err := c.DB.Flush(); err != nil {
 		return err
 	}
-	return c.Journal.Checkpoint(lsn)
+	if err := c.Journal.Checkpoint(lsn); err != nil {
+		return err
+	}
+	c.checkpointed.Store(c.o.Clock.Now().UnixNano())
+	return nil
 }
 
 // Close stops everything in order: the engine at the end of its epoch, then the log, then what they are kept in. Nothing that was

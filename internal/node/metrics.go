@@ -2,43 +2,32 @@ package node
 
 import (
 	"errors"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/leat-io/leat/internal/journal"
 )
 
-// journalMetrics are what the journal says of itself.
-type journalMetrics struct {
-	sync  prometheus.Histogram
-	group prometheus.Histogram
-}
-
-func newJournalMetrics() *journalMetrics {
-	return &journalMetrics{
-		sync: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "leat_journal_sync_seconds", Help: "How long syncs of the journal take.", Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
-		}),
-		group: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "leat_journal_group_units", Help: "How many units one sync of the journal makes durable.", Buckets: prometheus.ExponentialBuckets(1, 2, 14),
-		}),
-	}
-}
-
-func (m *journalMetrics) observe(g journal.Group) {
-	m.sync.Observe(g.Sync.Seconds())
-	m.group.Observe(float64(g.Units))
-}
-
-func (m *journalMetrics) register(r prometheus.Registerer, c *Core) error {
+// registerMetrics registers what the parts say of themselves, and what only the whole knows.
+func (c *Core) registerMetrics(r prometheus.Registerer) error {
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 	}
 	return errors.Join(
-		r.Register(m.sync), r.Register(m.group),
+		r.Register(c.Jobs), r.Register(c.Budget.Collector()),
 		r.Register(gauge("leat_pending_rows_bytes", "Committed rows of views and tables that are not published yet.",
 			func() float64 { return float64(c.Applier.Pending().RowsBytes) })),
 		r.Register(gauge("leat_pending_state_bytes", "Committed operator state that waits for the next checkpoint.",
 			func() float64 { return float64(c.Applier.Pending().StateBytes) })),
+		r.Register(gauge("leat_journal_age_seconds", "Time since the last checkpoint, while the journal holds something newer; a restart replays that.", c.journalAge)),
+		r.Register(gauge("leat_journal_checkpoint_bytes", "Bytes in the journal at which a checkpoint is made.",
+			func() float64 { return checkpointBytes })),
 	)
+}
+
+// journalAge is how long the journal has grown since the last checkpoint.
+func (c *Core) journalAge() float64 {
+	if c.Journal.Stats().LiveBytes == 0 {
+		return 0
+	}
+	return max(c.o.Clock.Now().Sub(time.Unix(0, c.checkpointed.Load())).Seconds(), 0)
 }

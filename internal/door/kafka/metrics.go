@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,11 +10,23 @@ import (
 
 // metrics are the door's figures; nil takes none.
 type metrics struct {
-	seconds  map[int16]prometheus.Observer
+	seconds  map[int16]*latency
 	received prometheus.Counter
 	sent     prometheus.Counter
 	conns    prometheus.Gauge
 	pushed   prometheus.Counter
+}
+
+// latency is the histogram of one API, made at its first request: most clients use few of them.
+type latency struct {
+	once sync.Once
+	of   prometheus.Observer
+	make func() prometheus.Observer
+}
+
+func (l *latency) observe(d time.Duration) {
+	l.once.Do(func() { l.of = l.make() })
+	l.of.Observe(d.Seconds())
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
@@ -25,7 +38,7 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		Buckets: []float64{.0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 5, 30},
 	}, []string{"api"})
 	m := &metrics{
-		seconds:  map[int16]prometheus.Observer{},
+		seconds:  map[int16]*latency{},
 		received: prometheus.NewCounter(prometheus.CounterOpts{Name: "leat_kafka_received_bytes_total", Help: "Bytes of requests from Kafka clients."}),
 		sent:     prometheus.NewCounter(prometheus.CounterOpts{Name: "leat_kafka_sent_bytes_total", Help: "Bytes of responses to Kafka clients."}),
 		conns:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "leat_kafka_connections", Help: "Open connections of Kafka clients."}),
@@ -40,15 +53,15 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}
 	}
 	for key, a := range apis {
-		m.seconds[key] = seconds.WithLabelValues(a.name())
+		m.seconds[key] = &latency{make: func() prometheus.Observer { return seconds.WithLabelValues(a.name()) }}
 	}
 	return m
 }
 
 func (m *metrics) request(key int16, d time.Duration) {
 	if m != nil {
-		if o, ok := m.seconds[key]; ok {
-			o.Observe(d.Seconds())
+		if l, ok := m.seconds[key]; ok {
+			l.observe(d)
 		}
 	}
 }

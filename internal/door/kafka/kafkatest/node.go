@@ -78,7 +78,9 @@ func (n *Node) start() {
 	n.must(vfs.SyncDir(fs, fs.PathDir(dir)), "data folder")
 	n.KV, err = kv.Open(kv.Options{FS: fs, Dir: fs.PathJoin(dir, "kv"), CacheBytes: 8 << 20, MemTableBytes: 1 << 20, Logger: n.o.Log})
 	n.must(err, "open database")
-	n.Journal, err = journal.Open(journal.Options{FS: fs, Dir: fs.PathJoin(dir, "journal"), SegmentBytes: 4 << 20, Logger: n.o.Log, Clock: n.o.Clock, Observe: broker.ObserveJournal(n.Metrics)})
+	observe, err := broker.ObserveJournal(n.Metrics)
+	n.must(err, "metrics")
+	n.Journal, err = journal.Open(journal.Options{FS: fs, Dir: fs.PathJoin(dir, "journal"), SegmentBytes: 4 << 20, Logger: n.o.Log, Clock: n.o.Clock, Observe: observe})
 	n.must(err, "open journal")
 	bo := broker.Options{
 		Journal: n.Journal, KV: n.KV, FS: fs, Dir: fs.PathJoin(dir, "topics"), Clock: n.o.Clock, Logger: n.o.Log, Metrics: n.Metrics,
