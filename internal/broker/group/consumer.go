@@ -56,7 +56,7 @@ type consumer struct {
 	session time.Time // removed then, unless heard of
 	revoke  time.Time // removed then, unless it has let go what it must; zero: it must not
 	rejoin  time.Time // removed then, unless it has joined again, which one in the classic protocol has been told to; zero: it has not
-	dirty   bool      // differs from what is stored
+	dirty   bool      // differs from what is stored: it is in the group's changed
 }
 
 // moveTo sets the epoch. The one before is remembered, for the answer that tells of the new one may be lost.
@@ -83,7 +83,16 @@ type Consumer struct {
 	emptySince  time.Time
 
 	header  bool // the group's own part differs from what is stored
+	changed []*consumer
 	removed []string
+}
+
+// change notes that a member differs from what is stored.
+func (c *Consumer) change(m *consumer) {
+	if !m.dirty {
+		m.dirty = true
+		c.changed = append(c.changed, m)
+	}
 }
 
 // NewConsumer returns an empty group that has existed since now.
@@ -267,7 +276,8 @@ func (c *Consumer) retarget() {
 	}
 	for id, target := range assign(c.assignor, subs) {
 		if m := c.members[id]; !m.Target.equal(target) {
-			m.Target, m.dirty = target, true
+			m.Target = target
+			c.change(m)
 		}
 	}
 	c.targetEpoch = c.epoch

@@ -138,7 +138,7 @@ func (c *Consumer) updateClassic(m *consumer, ev *Join, sub subscription) {
 	}
 	m.Rack, m.ClientID, m.Host, m.Rebalance, m.Assignor = sub.rack, ev.ClientID, ev.Host, rebalance, ""
 	m.Classic = &classicMember{Session: ev.Session, Protocols: ev.Protocols}
-	m.dirty = true
+	c.change(m)
 }
 
 // classic finds a member that speaks the classic protocol.
@@ -283,8 +283,9 @@ func Upgrade(g *Group, cfg ConsumerConfig, now time.Time, all *Topics) (c *Consu
 		}
 		m := &consumer{
 			ID: old.ID, Instance: old.Instance, Rack: sub.rack, ClientID: old.ClientID, Host: old.Host, Rebalance: old.Rebalance, Topics: sub.topics,
-			Epoch: g.generation, Previous: g.generation, Classic: &classicMember{Session: old.Session, Protocols: old.Protocols}, dirty: true,
+			Epoch: g.generation, Previous: g.generation, Classic: &classicMember{Session: old.Session, Protocols: old.Protocols},
 		}
+		c.change(m)
 		slices.Sort(m.Topics)
 		m.Topics = slices.Compact(m.Topics)
 		owned := sub.owned // while there is no assignment, only the member knows what it has not let go yet

@@ -58,7 +58,7 @@ func (c *Consumer) Heartbeat(now time.Time, ev *ConsumerHeartbeat) ConsumerReply
 	before, state := m.Assigned, m.State
 	// One that joins again says that it holds nothing, but it may be its older self that says so, late. What it has to let go is free when it says
 	// so under an epoch.
-	c.reconcile(m, ev.Owned, ev.HasOwned && ev.Epoch != EpochJoin)
+	moved := c.reconcile(m, ev.Owned, ev.HasOwned && ev.Epoch != EpochJoin)
 
 	m.session = now.Add(c.cfg.Session)
 	if m.State != unrevoked {
@@ -68,7 +68,7 @@ func (c *Consumer) Heartbeat(now time.Time, ev *ConsumerHeartbeat) ConsumerReply
 	}
 	r = ConsumerReply{MemberID: m.ID, Epoch: m.Epoch, Heartbeat: c.cfg.Heartbeat, Wake: m.deadline()}
 	whole := ev.Rebalance >= 0 && (ev.HasTopics || ev.Regex != nil) && ev.HasOwned
-	if ev.Epoch == EpochJoin || whole || !m.Assigned.samePlaces(before) {
+	if ev.Epoch == EpochJoin || whole || moved && !m.Assigned.samePlaces(before) {
 		r.HasAssignment, r.Assignment = true, m.Assigned.partitions()
 	}
 	return r
@@ -165,14 +165,16 @@ func (c *Consumer) succeed(old *consumer, id string) *consumer {
 	}
 	m := old
 	// Its older self has no partitions any more: it was stopped, or is fenced by its instance.
-	m.ID, m.Epoch, m.Previous, m.State, m.Assigned, m.Revoking, m.dirty = id, EpochJoin, EpochJoin, reconciled, nil, nil, true
+	m.ID, m.Epoch, m.Previous, m.State, m.Assigned, m.Revoking = id, EpochJoin, EpochJoin, reconciled, nil, nil
+	c.change(m)
 	m.Classic, m.revoke, m.rejoin = nil, time.Time{}, time.Time{}
 	c.members[id], c.static[m.Instance] = m, id
 	return m
 }
 
 func (c *Consumer) add(id, instance string) *consumer {
-	m := &consumer{ID: id, Instance: instance, dirty: true}
+	m := &consumer{ID: id, Instance: instance}
+	c.change(m)
 	c.members[id] = m
 	if instance != "" {
 		c.static[instance] = id
@@ -205,9 +207,10 @@ func (m *consumer) holds(owned Partitions) bool {
 
 // update takes over what the member says of itself.
 func (c *Consumer) update(m *consumer, ev *ConsumerHeartbeat) {
+	changed := false
 	if ev.Regex != nil && *ev.Regex != m.Regex {
 		m.Regex, m.regex = *ev.Regex, ev.regex
-		m.dirty, c.stale = true, true
+		changed, c.stale = true, true
 	}
 	if ev.HasTopics {
 		topics := slices.Clone(ev.Topics)
@@ -215,26 +218,29 @@ func (c *Consumer) update(m *consumer, ev *ConsumerHeartbeat) {
 		topics = slices.Compact(topics)
 		if !slices.Equal(topics, m.Topics) {
 			m.Topics = topics
-			m.dirty, c.stale = true, true
+			changed, c.stale = true, true
 		}
 	}
 	if ev.Assignor != nil && *ev.Assignor != m.Assignor {
 		m.Assignor = *ev.Assignor
-		m.dirty, c.stale = true, true
+		changed, c.stale = true, true
 	}
 	set := func(to *string, from string) {
 		if from != "" && *to != from {
-			*to, m.dirty = from, true
+			*to, changed = from, true
 		}
 	}
 	set(&m.Rack, ev.Rack)
 	set(&m.ClientID, ev.ClientID)
 	set(&m.Host, ev.Host)
 	if ev.Rebalance >= 0 && ev.Rebalance != m.Rebalance {
-		m.Rebalance, m.dirty = ev.Rebalance, true
+		m.Rebalance, changed = ev.Rebalance, true
 	}
 	if m.Classic != nil { // it has changed over to the new protocol
-		m.Classic, m.rejoin, m.dirty = nil, time.Time{}, true
+		m.Classic, m.rejoin, changed = nil, time.Time{}, true
+	}
+	if changed {
+		c.change(m)
 	}
 }
 
@@ -256,7 +262,7 @@ func (c *Consumer) leave(now time.Time, ev *ConsumerHeartbeat) ConsumerReply {
 	if ev.Epoch == EpochLeaveStatic {
 		// It keeps its place and partitions until its session ends.
 		m.moveTo(EpochLeaveStatic)
-		m.dirty = true
+		c.change(m)
 		m.session = now.Add(c.cfg.Session)
 		r.Wake = m.deadline()
 		return r

@@ -1,27 +1,28 @@
 package group
 
-// reconcile moves a member one step towards its target. owned is what it holds, if it says so: what it has to let go is free for others only when
+// reconcile moves a member one step towards its target, if it can. owned is what it holds, if it says so: what it has to let go is free for others only when
 // it says that it does not hold it any more.
 //
 //	reconciled -> unrevoked: there is something to let go. The member stays at its epoch until it has.
 //	any --------> unreleased: at the target's epoch, but others hold something of it
 //	any --------> reconciled: at the target's epoch, with all of it
-func (c *Consumer) reconcile(m *consumer, owned Partitions, known bool) {
+func (c *Consumer) reconcile(m *consumer, owned Partitions, known bool) (moved bool) {
 	switch m.State {
 	case reconciled:
 		if m.Epoch == c.targetEpoch {
-			return
+			return false
 		}
 	case unrevoked:
 		if m.stillHolds(m.Revoking, owned, known) {
-			return
+			return false
 		}
 	case unreleased:
 		if m.Epoch == c.targetEpoch && !c.somethingFree(m) {
-			return
+			return false
 		}
 	}
 	c.advance(m, owned, known)
+	return true
 }
 
 // stillHolds reports whether the member holds, or may hold, something of what it has to let go.
@@ -53,7 +54,7 @@ func (c *Consumer) somethingFree(m *consumer) bool {
 
 // advance computes the member's next assignment.
 func (c *Consumer) advance(m *consumer, owned Partitions, known bool) {
-	m.dirty = true
+	c.change(m)
 	// What had to be let go has been, or reconcile would not be here.
 	for id, list := range m.Revoking {
 		for p := range list {

@@ -46,12 +46,13 @@ func (c *Consumer) Changes() Changes {
 		put(id, nil)
 	}
 	c.removed = c.removed[:0]
-	for id, m := range c.members {
-		if m.dirty {
-			m.dirty = false
-			put(id, encode(m))
+	for i, m := range c.changed {
+		c.changed[i], m.dirty = nil, false
+		if c.members[m.ID] == m { // otherwise it has been removed since
+			put(m.ID, encode(m))
 		}
 	}
+	c.changed = c.changed[:0]
 	return out
 }
 
