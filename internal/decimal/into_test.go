@@ -1,6 +1,7 @@
 package decimal
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -28,6 +29,7 @@ func TestCommonCases(t *testing.T) {
 		return d
 	}
 	short := 0
+	var bound Bound
 	for range 100_000 {
 		a, b, dst := pick(), pick(), pick()
 		if r.IntN(2) == 0 {
@@ -43,6 +45,13 @@ func TestCommonCases(t *testing.T) {
 			short++
 			if want, err := f.long(a, b); err != nil || dst.String() != want.String() {
 				t.Fatalf("%s %s %s: got %s, want %s (%v)", a, name, b, dst, want, err)
+			}
+		}
+		bound.Set(b)
+		for _, x := range []*Decimal{&a, &b, &dst, &a} {
+			c := bound.Cmp(x)
+			if near, at, ok := bound.Near(x); ok && cmp.Compare(near, at) != c || c != x.Cmp(b) {
+				t.Fatalf("%s <=> bound %s: got %d and %d to %d (%t), want %d", x, b, c, near, at, ok, x.Cmp(b))
 			}
 		}
 		if c, ok := CmpSmall(&a, &b); ok && c != a.Cmp(b) {

@@ -85,6 +85,7 @@ func BenchmarkExpr(b *testing.B) {
 		{"bigint/const", call("/", cols[0], num("7")), false},
 		{"numeric*const", call("*", cols[1], num("0.908")), false},
 		{"bigint::numeric*const", call("*", cols[0], num("0.908")), false},
+		{"numeric<const/select", call("<", cols[1], num("500")), true},
 		{"numeric<const/eval", call("<", cols[1], num("500")), false},
 	}
 	for _, c := range cases {

@@ -54,6 +54,14 @@ var comparisons = func() []Overload {
 			switch t.Kind {
 			case column.Int16, column.Int32, column.Int64, column.Date, column.Time, column.Timestamp, column.Timestamptz:
 				o.selects = func(s *Site) selectKernel { return compareSelect(s.Args[0].Kind, rel) }
+			case column.Numeric:
+				o.selects = func(s *Site) selectKernel {
+					if (s.Consts[0] != nil) == (s.Consts[1] != nil) {
+						return nil
+					}
+					bound := &decimal.Bound{}
+					return func(c *Call, dst []int32) []int32 { return selectDecimals(c, dst, rel, bound) }
+				}
 			}
 			out = append(out, o)
 		}
@@ -99,7 +107,8 @@ func compareKernel(k column.Kind, rel relation) Kernel {
 		}
 		return func(c *Call) { compareTexts(c, rel) }
 	case column.Numeric:
-		return func(c *Call) { compareDecimals(c, rel) }
+		bound := &decimal.Bound{}
+		return func(c *Call) { compareDecimals(c, rel, bound) }
 	}
 	return orderKernel(rel)
 }
@@ -389,9 +398,24 @@ func compareTexts(c *Call, rel relation) {
 	}
 }
 
-func compareDecimals(c *Call, rel relation) {
+func compareDecimals(c *Call, rel relation, bound *decimal.Bound) {
 	out := c.Out.Bools
 	a, b := c.Decimals(0), c.Decimals(1)
+	if c.Const[0] != c.Const[1] {
+		if c.Const[0] {
+			a, b, rel = b, a, rel.swapped()
+		}
+		bound.Set(b.At(0))
+		for _, row := range c.Rows() {
+			d := a.ptr(row)
+			if x, at, ok := bound.Near(d); ok {
+				out[row] = rel>>uint(1+asInt(x > at)-asInt(x < at))&1 != 0
+			} else {
+				out[row] = rel.holds(bound.Cmp(d))
+			}
+		}
+		return
+	}
 	for _, row := range c.Rows() {
 		x, y := a.ptr(row), b.ptr(row)
 		order, ok := decimal.CmpSmall(x, y)
@@ -400,6 +424,28 @@ func compareDecimals(c *Call, rel relation) {
 		}
 		out[row] = rel.holds(order)
 	}
+}
+
+// selectDecimals compares with a constant.
+func selectDecimals(c *Call, dst []int32, rel relation, bound *decimal.Bound) []int32 {
+	a, b := c.Decimals(0), c.Decimals(1)
+	if c.Const[0] {
+		a, b, rel = b, a, rel.swapped()
+	}
+	bound.Set(b.At(0))
+	rows := c.Rows()
+	k := len(dst)
+	dst = grow(dst, len(rows))
+	for _, row := range rows {
+		dst[k] = row
+		d := a.ptr(row)
+		if x, at, ok := bound.Near(d); ok {
+			k += int(rel >> uint(1+asInt(x > at)-asInt(x < at)) & 1)
+		} else {
+			k += asInt(rel.holds(bound.Cmp(d)))
+		}
+	}
+	return dst[:k]
 }
 
 // orderKernel compares values of the kinds that have no loop of their own.

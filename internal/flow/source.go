@@ -25,10 +25,10 @@ type readerInstance struct {
 	opens  int
 	parts  map[int]connector.Partition
 	rows   connector.Rows
-	gens   *expr.Group // the generated columns that are needed, nil if there are none
-	gen    []int       // which they are
-	in     column.Batch    // the chunk as decoded and generated
-	keep   column.Batch    // the same without its dead letters
+	gens   *expr.Group  // the generated columns that are needed, nil if there are none
+	gen    []int        // which they are
+	in     column.Batch // the chunk as decoded and generated
+	keep   column.Batch // the same without its dead letters
 	alive  []int32
 	errs   expr.RowErrors
 	reason []string // of rows that are dead, by row
