@@ -185,7 +185,6 @@ type JobResult struct {
 	Job       uint64
 	Err       error // the job has failed in this epoch and must be detached; nothing of it is in Result
 	Watermark int64 // of its root
-	Touched   bool
 	Counts    operator.Counts
 	// Positions and Backfill are what JobSpec is to be given after a restart.
 	Positions []SourceState

@@ -23,7 +23,7 @@ func (i *Island) Attach(spec JobSpec) (err error) {
 	if i.byID[spec.ID] != nil {
 		return fmt.Errorf("%s is attached already", spec.Name)
 	}
-	j := &job{spec: spec, readers: map[uint64]*reader{}, first: spec.Fresh}
+	j := &job{spec: spec, island: i, first: spec.Fresh}
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the plan of %s cannot be run: %v", spec.Name, r)
@@ -67,7 +67,13 @@ func (i *Island) Attach(spec JobSpec) (err error) {
 	}
 	i.jobs = append(i.jobs, j)
 	i.byID[spec.ID] = j
-	i.budget()
+	if j.first {
+		i.starting = append(i.starting, j)
+	}
+	if _, live := j.backfillStates(); !live {
+		i.filling = append(i.filling, j)
+	}
+	i.deepen(j)
 	return nil
 }
 
@@ -132,7 +138,7 @@ func (i *Island) place(j *job, n *node) error {
 	sort.Ints(n.readers)
 	n.group = i.group(n.readers)
 	j.nodes = append(j.nodes, n)
-	return i.build(j, n)
+	return i.prepare(j, n)
 }
 
 // group is the one time group of a set of readers.
@@ -225,7 +231,10 @@ func (i *Island) readerFor(j *job, spec *SourceSpec) (*reader, error) {
 		r = newReader(i.reads, spec, start, state)
 		i.readers = append(i.readers, r)
 	}
-	r.jobs = append(r.jobs, j)
+	r.add(j)
+	if j.readers == nil {
+		j.readers = map[uint64]*reader{}
+	}
 	j.readers[spec.Relation] = r
 	return r, nil
 }
@@ -243,8 +252,8 @@ func (i *Island) mergeReaders() {
 			x.choose()
 			for _, j := range y.jobs {
 				j.readers[x.spec.Relation] = x
-				x.jobs = append(x.jobs, j)
 			}
+			x.add(y.jobs...)
 			i.dropReader(y)
 			i.rename(y.id, x.id)
 			b--
@@ -312,8 +321,11 @@ func (i *Island) remove(j *job) {
 		}
 	}
 	for _, r := range slices.Clone(i.readers) {
+		if j.readers[r.spec.Relation] != r {
+			continue
+		}
 		r.node.outs = slices.DeleteFunc(r.node.outs, mine)
-		r.jobs = slices.DeleteFunc(r.jobs, func(o *job) bool { return o == j })
+		r.forget(j)
 		if len(r.jobs) == 0 {
 			i.dropReader(r)
 		} else {
@@ -333,7 +345,9 @@ func (i *Island) remove(j *job) {
 		w.visited = w.visited[:0]
 	}
 	i.dropTables(j)
-	i.jobs = slices.DeleteFunc(i.jobs, func(o *job) bool { return o == j })
+	for _, list := range []*[]*job{&i.jobs, &i.touched, &i.starting, &i.filling} {
+		*list = slices.DeleteFunc(*list, func(o *job) bool { return o == j })
+	}
 	if i.byID[j.spec.ID] == j {
 		delete(i.byID, j.spec.ID)
 	}
@@ -353,12 +367,14 @@ func (i *Island) remove(j *job) {
 
 // dropTables closes a job's tables on all workers.
 func (i *Island) dropTables(j *job) {
-	for _, id := range j.tables {
-		for _, t := range i.tables {
-			t.Drop(id)
+	for _, n := range j.nodes {
+		for k := range n.inst {
+			for _, id := range n.inst[k].tables {
+				i.tables[k].Drop(id)
+			}
+			n.inst[k].tables = nil
 		}
 	}
-	j.tables = nil
 }
 
 // types are a plan node's output types.

@@ -101,7 +101,7 @@ func (i *Island) chooseBackfill(e *Epoch) error {
 	if limit <= 0 {
 		limit = DefaultBackfillRows
 	}
-	for _, j := range i.jobs {
+	for _, j := range i.filling {
 		for _, f := range j.fills {
 			if f.done || j.failed() {
 				continue
@@ -118,6 +118,9 @@ func (i *Island) chooseChunk(f *backfill, limit int) error {
 	var low []byte // the lowest key at which a worker stopped
 	for k := range f.fills {
 		t := &f.fills[k]
+		if err := f.maker.inst[k].open(); err != nil {
+			return err
+		}
 		stop, err := t.read(f.maker.inst[k].op.(tabler).Table(), k, len(i.workers), limit)
 		if err != nil {
 			return err
@@ -211,6 +214,9 @@ func (w *worker) fillSome() bool {
 			}
 			more = t.next < t.keys.Len()
 			in := w.reach(&n.inst[w.id])
+			if err := in.open(); err != nil {
+				return err
+			}
 			return in.op.(*scan).emit(&t.out, (*output)(in))
 		})
 	}

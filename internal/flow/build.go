@@ -29,70 +29,100 @@ func (n *node) initial() bool {
 	return n.plan.Kind == plan.KindValues || n.plan.Kind == plan.KindAggregate && len(n.plan.Aggregate.Groups) == 0
 }
 
-// build makes a node's instances.
-func (i *Island) build(j *job, n *node) error {
+// prepare does what a node needs before any rows, on all workers; it is checked that its operator can be made.
+func (i *Island) prepare(j *job, n *node) error {
 	p := n.plan
+	timed := false
 	switch p.Kind {
 	case plan.KindFilter, plan.KindProject, plan.KindWindow, plan.KindUnion, plan.KindScan, plan.KindExchange:
 		n.stateless = true
-	}
-	ids := make([]uint32, len(p.Tables))
-	for k, t := range p.Tables {
-		ids[k] = t.ID
-	}
-	tableID := func(k int) uint32 {
-		for len(ids) <= k {
-			ids = append(ids, 0)
+		if p.Window != nil && p.Window.Late.Policy == "topic" {
+			n.lates = make([]*sink.Late, len(i.workers))
+			j.windows = append(j.windows, n)
 		}
-		if ids[k] == 0 || i.o.Ephemeral {
-			i.nextID++
-			ids[k] = ephemeralID + i.nextID
+		if p.Kind == plan.KindExchange && len(i.workers) > 1 {
+			n.exchange = newExchange(n, p.Exchange.Keys, types(n.inputs[0].plan), len(i.workers))
 		}
-		return ids[k]
+	case plan.KindAggregate, plan.KindIntervalJoin:
+		timed = true
+	case plan.KindMaterialize, plan.KindUpsert:
+		j.maker = n
+	case plan.KindSink:
+		j.sinks = append(j.sinks, n)
+	}
+	if timed && len(i.workers) > 1 && n.depth == 0 {
+		return fmt.Errorf("it needs an exchange before it")
 	}
 	if !i.o.Ephemeral {
 		if err := checkTables(p); err != nil {
 			return err
 		}
-	} else {
-		clear(ids)
 	}
-	opened := map[int]bool{}
-	for k := range n.inst {
-		in := &n.inst[k]
-		w := i.workers[k]
-		env := &operator.Env{
-			Worker: k, Workers: len(i.workers), Counts: &in.counts, Expr: &w.ctx, FailRows: i.o.FailRows,
-			Tables: i.tables[k], Partitions: j.spec.Partitions,
-		}
-		env.Spec = func(t int, name string) state.Spec {
-			for len(ids) <= t || ids[t] == 0 {
-				tableID(t)
-			}
-			if !opened[t] {
-				opened[t] = true
-				j.tables = append(j.tables, ids[t])
-			}
-			return state.Spec{ID: ids[t], Name: j.spec.Name + " " + name, Fresh: j.spec.Fresh, Ephemeral: i.o.Ephemeral}
-		}
-		if len(n.inputs) > 0 && len(i.workers) > 1 {
-			if cols, ok := owners(n.inputs[0]); ok {
-				env.Owner = owner(cols, k, len(i.workers))
+	if timed && !j.spec.Fresh && !i.o.Ephemeral {
+		// What it kept may be due without any input.
+		for k := range n.inst {
+			if err := n.inst[k].open(); err != nil {
+				return err
 			}
 		}
-		op, err := i.operator(j, n, env)
-		if err != nil {
-			return err
-		}
-		in.op = op
-		if t, ok := op.(operator.Timed); ok {
-			if len(i.workers) > 1 && n.depth == 0 {
-				return fmt.Errorf("it needs an exchange before it")
-			}
-			w.setTimer(in, t.NextTimer())
-		}
+		return nil
+	}
+	if i.once != nil {
+		return nil // an ad hoc run will see
+	}
+	scratch := state.NewTables(state.Options{})
+	defer scratch.Close()
+	env := n.inst[0].env(scratch)
+	env.Spec = func(int, string) state.Spec { return state.Spec{Ephemeral: true} }
+	_, err := i.operator(j, n, env)
+	return err
+}
+
+// open makes the instance's operator, if there is none yet: what no row reaches costs nothing.
+func (in *instance) open() error {
+	if in.op != nil {
+		return nil
+	}
+	w := in.w
+	op, err := w.isl.operator(in.n.job, in.n, in.env(w.isl.tables[w.id]))
+	if err != nil {
+		return err
+	}
+	in.op = op
+	if t, ok := op.(operator.Timed); ok {
+		w.setTimer(in, t.NextTimer())
 	}
 	return nil
+}
+
+// env is what the instance's operator is made with.
+func (in *instance) env(tables *state.Tables) *operator.Env {
+	n, w := in.n, in.w
+	i, j := w.isl, n.job
+	env := &operator.Env{
+		Worker: w.id, Workers: len(i.workers), Counts: &in.counts, Expr: &w.ctx, FailRows: i.o.FailRows,
+		Tables: tables, Partitions: j.spec.Partitions,
+	}
+	ids := map[int]uint32{}
+	env.Spec = func(t int, name string) state.Spec {
+		id, opened := ids[t]
+		if !opened {
+			if t < len(n.plan.Tables) && !i.o.Ephemeral {
+				id = n.plan.Tables[t].ID
+			} else {
+				id = ephemeralID + i.nextID.Add(1)
+			}
+			ids[t] = id
+			in.tables = append(in.tables, id)
+		}
+		return state.Spec{ID: id, Name: j.spec.Name + " " + name, Fresh: j.spec.Fresh, Ephemeral: i.o.Ephemeral}
+	}
+	if len(n.inputs) > 0 && len(i.workers) > 1 {
+		if cols, ok := owners(n.inputs[0]); ok {
+			env.Owner = owner(cols, w.id, len(i.workers))
+		}
+	}
+	return env
 }
 
 // owner tells rows by the hash of columns; no columns: all rows are worker 0's.
@@ -140,14 +170,10 @@ func (i *Island) operator(j *job, n *node, env *operator.Env) (operator.Operator
 		var late window.Late
 		if p.Window.Late.Policy == "topic" {
 			l := sink.NewLate(env, p.Window.Late.Topic, n.inputs[0].plan.Columns)
-			j.late = append(j.late, l)
-			late = l.Add
+			n.lates[env.Worker], late = l, l.Add
 		}
 		return window.New(env, p.Window, mark, in, late)
 	case plan.KindExchange:
-		if env.Worker == 0 && len(i.workers) > 1 {
-			n.exchange = newExchange(n, p.Exchange.Keys, in, len(i.workers))
-		}
 		return pass{}, nil
 	case plan.KindAggregate:
 		return aggregate.New(env, p.Aggregate, in, types(p), appendOnly, reached)
@@ -157,15 +183,10 @@ func (i *Island) operator(j *job, n *node, env *operator.Env) (operator.Operator
 		return join.NewInterval(env, p.IntervalJoin, in, types(n.inputs[1].plan),
 			n.inputs[0].plan.Key, n.inputs[1].plan.Key, n.inputs[0].plan.RowWatermark, n.inputs[1].plan.RowWatermark, reached)
 	case plan.KindMaterialize:
-		j.maker = n
 		return materialize.New(env, j.spec.Name, p.Key, types(p)), nil
 	case plan.KindUpsert:
-		j.maker = n
 		return materialize.NewUpsert(env, p.Upsert.Key, types(p)), nil
 	case plan.KindSink:
-		if env.Worker == 0 {
-			j.sinks = append(j.sinks, n)
-		}
 		return sink.New(env, j.spec.Name, p.Sink, n.inputs[0].plan.Key, n.inputs[0].plan.EventTime, in)
 	}
 	if i.once != nil && (p.Kind == plan.KindSort || p.Kind == kindCollect) {

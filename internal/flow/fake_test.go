@@ -371,6 +371,9 @@ func (r *rig) rows(job uint64) []string {
 	n := r.i.byID[job].maker
 	ts := types(n.plan)
 	for k := range n.inst {
+		if err := n.inst[k].open(); err != nil {
+			r.t.Fatal(err)
+		}
 		var it state.PointIter
 		if err := n.inst[k].op.(tabler).Table().Scan(&it, nil, nil); err != nil {
 			r.t.Fatal(err)

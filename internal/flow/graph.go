@@ -26,6 +26,7 @@ type node struct {
 	stateless bool
 	exchange  *exchange
 	backfill  *backfill
+	lates     []*sink.Late // of a window with a late topic, by worker; nil where no row came
 	filter    *expr.Node // of a projection that does the filter before it, too
 	late      []bool     // of a scan before a filter, by column: the filter does not look at it
 }
@@ -40,7 +41,8 @@ type edge struct {
 type instance struct {
 	n       *node
 	w       *worker
-	op      operator.Operator
+	op      operator.Operator // made when the first rows reach it; see open
+	tables  []uint32          // the state tables that it opened
 	counts  operator.Counts
 	epoch   uint64 // visit number of the last epoch that reached it
 	touched bool   // waits for its end of epoch
@@ -52,13 +54,13 @@ type job struct {
 	spec    JobSpec
 	nodes   []*node
 	readers map[uint64]*reader // by relation
-	tables  []uint32
+	island  *Island
 	failure atomic.Pointer[jobFailure]
-	touched atomic.Bool
-	first   bool  // has not run an epoch of its life yet
-	maker   *node // the node whose changes other jobs scan: Materialize or Upsert
+	touched atomic.Bool // is in the island's list of what the epoch came to
+	first   bool        // has not run an epoch of its life yet
+	maker   *node       // the node whose changes other jobs scan: Materialize or Upsert
 	sinks   []*node
-	late    []*sink.Late // one a worker for each window with a late topic
+	windows []*node // with a late topic
 	fills   []*backfill
 }
 
@@ -75,6 +77,17 @@ func (j *job) fail(n *node, err error) {
 		err = fmt.Errorf("%s: %w", j.spec.Name, err)
 	}
 	j.failure.CompareAndSwap(nil, &jobFailure{err, cause})
+	j.touch()
+}
+
+// touch puts the job into the list of those that the epoch has come to. Any worker may call it.
+func (j *job) touch() {
+	if j.touched.Load() || j.touched.Swap(true) {
+		return
+	}
+	j.island.touchedMu.Lock()
+	j.island.touched = append(j.island.touched, j)
+	j.island.touchedMu.Unlock()
 }
 
 // timeGroup are the nodes whose watermark is the minimum over the same readers.

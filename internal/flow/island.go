@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 
 	"github.com/leat-io/leat/internal/column"
@@ -46,7 +47,13 @@ type Island struct {
 	inflight []atomic.Int64 // bytes of batches that wait for a depth
 	share    int64          // of the budget, for a depth
 	random   *rand.Rand
-	nextID   uint32 // of tables in memory only
+	nextID   atomic.Uint32 // of tables in memory only
+
+	touchedMu sync.Mutex
+	touched   []*job // by the epoch at hand: the others are not looked at
+
+	starting []*job // that have not run an epoch of their life yet
+	filling  []*job // with scans in backfill
 	once     *once  // of an ad hoc run
 }
 
@@ -87,10 +94,28 @@ func NewIsland(o Options) (*Island, error) {
 func (i *Island) budget() {
 	i.depths = 1
 	for _, j := range i.jobs {
-		for _, n := range j.nodes {
-			i.depths = max(i.depths, n.depth+1)
-		}
+		i.depths = max(i.depths, j.depths())
 	}
+	i.split()
+}
+
+// deepen makes room for a new job's depths.
+func (i *Island) deepen(j *job) {
+	if d := j.depths(); d > i.depths {
+		i.depths = d
+		i.split()
+	}
+}
+
+func (j *job) depths() int {
+	depths := 1
+	for _, n := range j.nodes {
+		depths = max(depths, n.depth+1)
+	}
+	return depths
+}
+
+func (i *Island) split() {
 	i.inflight = make([]atomic.Int64, i.depths+1)
 	i.share = max(i.o.InFlightBytes/int64(max(i.depths-1, 1)), 1)
 }

@@ -18,6 +18,7 @@ type reader struct {
 	state SourceState
 	node  *node // its outs are the jobs' scans
 	jobs  []*job
+	ids   []uint64 // of jobs; what was handed out of it never changes
 	// need tells which columns of the source are made; decode are the connector's among them, in order. late are columns of the connector
 	// that are made only when, and for which rows, somebody asks.
 	need   []bool
@@ -178,11 +179,18 @@ func minus(a, d int64) int64 {
 }
 
 func (r *reader) public() Reader {
-	p := Reader{ID: r.id, Relation: r.spec.Relation, Start: r.start, Source: r.spec.Source, State: r.state.clone()}
-	for _, j := range r.jobs {
-		p.Jobs = append(p.Jobs, j.spec.ID)
+	return Reader{ID: r.id, Relation: r.spec.Relation, Start: r.start, Source: r.spec.Source, Jobs: r.ids, State: r.state.clone()}
+}
+
+func (r *reader) add(jobs ...*job) {
+	for _, j := range jobs {
+		r.jobs, r.ids = append(r.jobs, j), append(r.ids, j.spec.ID)
 	}
-	return p
+}
+
+func (r *reader) forget(j *job) {
+	r.jobs = slices.DeleteFunc(r.jobs, func(o *job) bool { return o == j })
+	r.ids = slices.DeleteFunc(slices.Clone(r.ids), func(id uint64) bool { return id == j.spec.ID })
 }
 
 // setBounds marks partitions of a bounded source that were read to their end.

@@ -19,7 +19,10 @@ func (o *output) Quiet() bool { return len(o.n.outs) == 0 }
 func (i *Island) collectSink(r *Result, jr *JobResult, n *node) error {
 	var lists []*sink.Records
 	for k := range n.inst {
-		s := n.inst[k].op.(*sink.Sink)
+		s, _ := n.inst[k].op.(*sink.Sink)
+		if s == nil {
+			continue
+		}
 		jr.Checksum += s.Sum()
 		if n.inst[k].epoch == i.workers[k].visit {
 			lists = append(lists, s.Take())
@@ -27,7 +30,9 @@ func (i *Island) collectSink(r *Result, jr *JobResult, n *node) error {
 	}
 	i.addRecords(r, jr.Job, lists)
 	for k := range n.inst {
-		n.inst[k].op.(*sink.Sink).Clear()
+		if s, _ := n.inst[k].op.(*sink.Sink); s != nil {
+			s.Clear()
+		}
 	}
 	return nil
 }
@@ -35,12 +40,20 @@ func (i *Island) collectSink(r *Result, jr *JobResult, n *node) error {
 // collectLate adds the records of rows that came too late.
 func (i *Island) collectLate(r *Result, j *job) {
 	var lists []*sink.Records
-	for _, l := range j.late {
-		lists = append(lists, l.Take())
+	for _, n := range j.windows {
+		for _, l := range n.lates {
+			if l != nil {
+				lists = append(lists, l.Take())
+			}
+		}
 	}
 	i.addRecords(r, j.spec.ID, lists)
-	for _, l := range j.late {
-		l.Clear()
+	for _, n := range j.windows {
+		for _, l := range n.lates {
+			if l != nil {
+				l.Clear()
+			}
+		}
 	}
 }
 

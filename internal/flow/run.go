@@ -17,6 +17,7 @@ func (i *Island) Run(e *Epoch) (*Result, error) {
 	if e.Changes != nil && len(e.Changes) != len(i.workers) {
 		return nil, fmt.Errorf("flow: changes for %d workers, there are %d", len(e.Changes), len(i.workers))
 	}
+	i.untouch()
 	for _, w := range i.workers {
 		w.begin(e, i.depths)
 	}
@@ -26,14 +27,11 @@ func (i *Island) Run(e *Epoch) (*Result, error) {
 	if err := i.chooseBackfill(e); err != nil {
 		return nil, err
 	}
-	for _, j := range i.jobs {
-		j.touched.Store(false)
-		if j.first {
-			for _, n := range j.nodes {
-				if n.initial() {
-					for k := range n.inst {
-						i.workers[k].touch(&n.inst[k])
-					}
+	for _, j := range i.starting {
+		for _, n := range j.nodes {
+			if n.initial() {
+				for k := range n.inst {
+					i.workers[k].touch(&n.inst[k])
 				}
 			}
 		}
@@ -46,6 +44,20 @@ func (i *Island) Run(e *Epoch) (*Result, error) {
 	}
 	r.CPU = time.Since(begun)
 	return r, nil
+}
+
+// untouch begins the list of the jobs that an epoch comes to. One that has failed and was not detached stays in it.
+func (i *Island) untouch() {
+	old := i.touched
+	i.touched = i.touched[:0]
+	for _, j := range old {
+		if j.failed() {
+			i.touched = append(i.touched, j)
+		} else {
+			j.touched.Store(false)
+		}
+	}
+	clear(old[len(i.touched):])
 }
 
 // assign gives the epoch's reads to the workers: a partition is one worker's, a striped one is cut into ranges.
@@ -192,7 +204,7 @@ func (i *Island) finish(e *Epoch) {
 		p := &i.reader(t.reader).state.Partitions[t.partition]
 		p.MaxTime = max(p.MaxTime, t.max)
 	}
-	for _, j := range i.jobs {
+	for _, j := range i.filling {
 		for _, f := range j.fills {
 			f.done = f.done || f.last
 		}
@@ -211,16 +223,8 @@ func (i *Island) collect(e *Epoch) (*Result, error) {
 			r.Changes = append(r.Changes, &state.Changes{})
 		}
 	}
-	// A job that reads what a failed one makes has missed some of it.
-	for _, j := range i.jobs {
-		for _, n := range j.nodes {
-			for _, in := range n.inputs {
-				if in.job != nil && in.job != j && in.job.failed() && !j.failed() {
-					j.fail(nil, fmt.Errorf("it reads %s, which failed", in.job.spec.Name))
-				}
-			}
-		}
-	}
+	i.spreadFailures()
+	reported := i.reported(e)
 	counts := map[uint64]*operator.Counts{}
 	for _, w := range i.workers {
 		for _, in := range w.visited {
@@ -255,12 +259,8 @@ func (i *Island) collect(e *Epoch) (*Result, error) {
 		}
 		return compare(a.Offset, b.Offset)
 	})
-	for _, j := range i.jobs {
-		touched := j.touched.Load() || j.first || len(j.fills) > 0
-		if !touched && !j.failed() && !i.moved(j, e) {
-			continue
-		}
-		jr := JobResult{Job: j.spec.ID, Watermark: i.groupWatermark(i.workers[0], j.nodes[len(j.nodes)-1].group), Touched: touched}
+	for _, j := range reported {
+		jr := JobResult{Job: j.spec.ID, Watermark: i.groupWatermark(i.workers[0], j.nodes[len(j.nodes)-1].group)}
 		if f := j.failure.Load(); f != nil {
 			jr.Err = f.err
 			i.dropTables(j)
@@ -280,13 +280,19 @@ func (i *Island) collect(e *Epoch) (*Result, error) {
 		}
 		j.first = false
 		for _, rd := range i.readers {
-			if slices.Contains(rd.jobs, j) {
+			if j.readers[rd.spec.Relation] == rd {
 				jr.Positions = append(jr.Positions, rd.state.clone())
 			}
 		}
 		jr.Backfill, jr.Live = j.backfillStates()
 		r.Jobs = append(r.Jobs, jr)
 	}
+	clear(i.starting)
+	i.starting = i.starting[:0]
+	i.filling = slices.DeleteFunc(i.filling, func(j *job) bool {
+		_, live := j.backfillStates()
+		return live
+	})
 	for k, t := range i.tables {
 		if err := t.EndEpoch(r.Changes[k]); err != nil {
 			return nil, fmt.Errorf("flow: epoch %d: %w", e.Number, err)
@@ -309,26 +315,49 @@ func (i *Island) collect(e *Epoch) (*Result, error) {
 	return r, nil
 }
 
-// moved says that the epoch moved a reader of the job.
-func (i *Island) moved(j *job, e *Epoch) bool {
-	for _, r := range j.readers {
-		for _, rd := range e.Reads {
-			if rd.Reader == r.id {
-				return true
-			}
-		}
-		for _, x := range e.Idle {
-			if x.Reader == r.id {
-				return true
-			}
-		}
-		for _, a := range e.Advance {
-			if a.Reader == r.id {
-				return true
+// spreadFailures fails the jobs that read what a failed one makes: they have missed some of it.
+func (i *Island) spreadFailures() {
+	if !slices.ContainsFunc(i.touched, (*job).failed) {
+		return
+	}
+	for _, j := range i.jobs {
+		for _, n := range j.nodes {
+			for _, in := range n.inputs {
+				if in.job != nil && in.job != j && in.job.failed() && !j.failed() {
+					j.fail(nil, fmt.Errorf("it reads %s, which failed", in.job.spec.Name))
+				}
 			}
 		}
 	}
-	return false
+}
+
+// reported are the jobs that the epoch has a result for, in order of attachment: those that it came to, that began, that are in backfill, or
+// whose readers it moved. It looks at no other job.
+func (i *Island) reported(e *Epoch) []*job {
+	for _, j := range i.starting {
+		j.touch()
+	}
+	for _, j := range i.filling {
+		j.touch()
+	}
+	moved := func(id int) {
+		if r := i.reader(id); r != nil {
+			for _, j := range r.jobs {
+				j.touch()
+			}
+		}
+	}
+	for _, x := range e.Reads {
+		moved(x.Reader)
+	}
+	for _, x := range e.Idle {
+		moved(x.Reader)
+	}
+	for _, x := range e.Advance {
+		moved(x.Reader)
+	}
+	slices.SortFunc(i.touched, func(a, b *job) int { return a.nodes[0].seq - b.nodes[0].seq })
+	return i.touched
 }
 
 func compare[T uint64 | int32 | int64](a, b T) int {

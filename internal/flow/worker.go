@@ -209,7 +209,10 @@ func (w *worker) endOne(d int) {
 				Number: w.epoch.Number, Now: w.epoch.Now, First: n.job.first,
 				Watermark: w.isl.nodeWatermark(w, n),
 			}
-			var err error
+			err := in.open()
+			if err != nil {
+				return err
+			}
 			done, err = in.op.EndEpoch(&w.ops, (*output)(in))
 			return err
 		})
@@ -246,8 +249,8 @@ func (w *worker) reach(in *instance) *instance {
 	if in.epoch != w.visit {
 		in.epoch = w.visit
 		w.visited = append(w.visited, in)
-		if j := in.n.job; j != nil && !j.touched.Load() {
-			j.touched.Store(true)
+		if j := in.n.job; j != nil {
+			j.touch()
 		}
 	}
 	return in
@@ -292,6 +295,11 @@ func (w *worker) pushTo(e edge, b *column.Batch, direct bool) (bool, error) {
 		return true, nil
 	}
 	w.touch(in)
+	if in.op == nil {
+		if err := in.open(); err != nil {
+			return true, &nodeError{to, err}
+		}
+	}
 	for {
 		done, err := in.op.Push(e.port, b, (*output)(in))
 		if err != nil {

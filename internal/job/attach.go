@@ -43,6 +43,7 @@ func (x *island) attach(spec flow.JobSpec) error {
 	}
 	x.members = append(x.members, spec.ID)
 	slices.Sort(x.members)
+	x.building = append(x.building, spec.ID)
 	x.lowest.Store(x.members[0])
 	if len(spec.Backfill) > 0 {
 		x.backfill[spec.ID] = spec.Backfill
@@ -63,7 +64,8 @@ func (x *island) detachLocked(id uint64) error {
 	if err := x.flow.Detach(id); err != nil {
 		return err
 	}
-	x.members = slices.DeleteFunc(x.members, func(m uint64) bool { return m == id })
+	is := func(m uint64) bool { return m == id }
+	x.members, x.building = slices.DeleteFunc(x.members, is), slices.DeleteFunc(x.building, is)
 	delete(x.backfill, id)
 	delete(x.ran, id)
 	x.regroup()

@@ -79,11 +79,13 @@ func (x *island) finishCommit(now time.Time) {
 		}
 	}
 	x.due = x.due || backfilling
-	for _, id := range x.members {
-		if j := x.m.job(id); j != nil && !j.isLive() && x.caughtUp(j) {
+	x.building = slices.DeleteFunc(x.building, func(id uint64) bool {
+		j := x.m.job(id)
+		if j != nil && !j.isLive() && x.caughtUp(j) {
 			x.m.live(j)
 		}
-	}
+		return j == nil || j.isLive()
+	})
 	x.committedLSN = lsn
 	loads := int64(0)
 	for _, t := range x.tables {

@@ -28,6 +28,7 @@ type island struct {
 	flow         *flow.Island
 	tables       []*state.Tables // one set a worker
 	members      []uint64        // jobs, by id
+	building     []uint64        // those among them that cannot be read yet
 	pace         pace
 	now          int64       // now() of the last epoch, microseconds
 	committing   journal.LSN // the epoch's unit that is not durable yet, 0 when there is none

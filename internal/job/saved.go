@@ -167,7 +167,7 @@ func (x *island) addPositions(u *broker.Unit, r *flow.Result) error {
 		}
 		u.AddMeta(countsKey(rd.Relation), value)
 	}
-	for _, id := range x.members {
+	for _, id := range x.building {
 		// What CREATE has told its client must hold after a crash: the epoch that makes a job readable says so itself.
 		if j := x.m.job(id); j != nil && !j.isLive() && !x.caughtUp(j) {
 			p.Building = append(p.Building, id)

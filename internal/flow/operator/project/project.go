@@ -11,47 +11,38 @@ import (
 // Project computes its output columns for the rows that pass its filter. A row whose filter or output fails is dropped. It takes batches
 // with late columns.
 type Project struct {
-	env    *operator.Env
-	filter *expr.Node
-	exprs  []*expr.Node
-	in     []column.Type
-
-	group   *expr.Group // made when the first rows come
-	errs    expr.RowErrors
-	rows    []int32
-	left    []int32
-	weights []int64
-	out     column.Batch
-	kept    column.Batch
+	env      *operator.Env
+	group    *expr.Group
+	filtered bool
+	errs     expr.RowErrors
+	rows     []int32
+	left     []int32
+	weights  []int64
+	out      column.Batch
+	kept     column.Batch
 }
 
 // New makes a projection of rows of the given types. filter, or exprs, is nil where there is none: all rows, all columns.
 func New(env *operator.Env, filter *expr.Node, exprs []*expr.Node, in []column.Type) (*Project, error) {
-	p := &Project{env: env, filter: filter, exprs: exprs, in: in}
 	if exprs == nil {
 		for i, t := range in {
-			p.exprs = append(p.exprs, expr.Column(i, t, 0))
+			exprs = append(exprs, expr.Column(i, t, 0))
 		}
 	}
-	if env.Worker > 0 {
-		return p, nil // worker 0 has tried
+	g, err := expr.CompileGroup(filter, exprs, in)
+	if err != nil {
+		return nil, err
 	}
-	_, err := expr.CompileGroup(p.filter, p.exprs, in)
-	return p, err
+	p := &Project{env: env, group: g, filtered: filter != nil}
+	p.out.Cols = make([]*column.Vector, len(exprs))
+	return p, nil
 }
 
 // Push is operator.Operator's.
 func (p *Project) Push(_ int, b *column.Batch, out operator.Output) (bool, error) {
-	if p.group == nil {
-		g, err := expr.CompileGroup(p.filter, p.exprs, p.in)
-		if err != nil {
-			return false, err
-		}
-		p.group, p.out.Cols = g, make([]*column.Vector, len(p.exprs))
-	}
 	p.group.Start(p.env.Errors(&p.errs), b)
 	p.out.Len, p.out.Weights = b.Len, b.Weights
-	if p.filter != nil {
+	if p.filtered {
 		any, err := p.narrow(b)
 		if err != nil || !any {
 			return true, err
