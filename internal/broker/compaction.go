@@ -3,6 +3,7 @@ package broker
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leat-io/leat/internal/commitlog"
@@ -17,7 +18,8 @@ type cleaner struct {
 	mu    sync.Mutex
 	notes map[*Partition]cleanNote
 
-	passes, failures, read, written, removed prometheus.Counter
+	passes                           atomic.Int64
+	failures, read, written, removed prometheus.Counter
 }
 
 // cleanNote remembers why a partition is left alone.
@@ -131,7 +133,7 @@ func (p *Partition) compactable() int64 {
 	if !e.ready {
 		return 0
 	}
-	below := p.HighWatermark()
+	below := p.StableOffset()
 	for r := range e.readers {
 		if at, ok := r.at[p]; ok {
 			below = min(below, at)
@@ -144,7 +146,7 @@ func (p *Partition) compactable() int64 {
 func (p *Partition) compact(now time.Time, d commitlog.Dirt, below int64, pause func(int, <-chan struct{}) error) {
 	c := &p.b.cleaner
 	st, err := p.log.Clean(commitlog.CleanOptions{Below: below, MapBytes: p.b.o.CompactionMapBytes, Pause: pause})
-	c.passes.Inc()
+	c.passes.Add(1)
 	c.read.Add(float64(st.BytesRead))
 	c.written.Add(float64(st.BytesWritten))
 	c.removed.Add(float64(st.RecordsRead - st.RecordsKept))
@@ -214,7 +216,6 @@ func (c *cleaner) register(b *Broker) {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
-	c.passes = counter("leat_compaction_passes_total", "Passes of compaction over partitions.")
 	c.failures = counter("leat_compaction_failures_total", "Passes of compaction that failed.")
 	c.read = counter("leat_compaction_read_bytes_total", "Bytes that compaction has read.")
 	c.written = counter("leat_compaction_written_bytes_total", "Bytes that compaction has written.")
@@ -225,7 +226,9 @@ func (c *cleaner) register(b *Broker) {
 	}
 	uncleanable := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_compaction_uncleanable_partitions", Help: "Partitions that cannot be compacted."},
 		func() float64 { return float64(len(b.Uncleanable())) })
-	for _, m := range []prometheus.Collector{c.passes, c.failures, c.read, c.written, c.removed, uncleanable} {
+	passes := prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "leat_compaction_passes_total", Help: "Passes of compaction over partitions."},
+		func() float64 { return float64(c.passes.Load()) })
+	for _, m := range []prometheus.Collector{passes, c.failures, c.read, c.written, c.removed, uncleanable} {
 		var dup prometheus.AlreadyRegisteredError
 		if err := r.Register(m); err != nil && !errors.As(err, &dup) {
 			b.log.Warn("a metric cannot be registered", "err", err)

@@ -74,6 +74,7 @@ func (i *Island) Attach(spec JobSpec) (err error) {
 		i.filling = append(i.filling, j)
 	}
 	i.deepen(j)
+	j.spec.Sources, j.spec.Start, j.spec.Positions, j.spec.Backfill = nil, nil, nil, nil // they have served
 	return nil
 }
 
@@ -111,10 +112,7 @@ func unseen(e *expr.Node, columns int) []bool {
 func (i *Island) place(j *job, n *node) error {
 	n.seq = i.seq
 	i.seq++
-	n.inst = make([]instance, len(i.workers))
-	for k := range n.inst {
-		n.inst[k] = instance{n: n, w: i.workers[k], timer: EndOfTime}
-	}
+	n.inst = make([]*instance, len(i.workers))
 	if n.plan.Scan != nil {
 		if err := i.placeScan(j, n); err != nil {
 			return err
@@ -272,8 +270,10 @@ func (i *Island) rename(from, to int) {
 			n.readers = append(n.readers, to)
 			sort.Ints(n.readers)
 			n.group = i.group(n.readers)
-			for k := range n.inst {
-				in := &n.inst[k]
+			for _, in := range n.inst {
+				if in == nil {
+					continue
+				}
 				if at := in.timer; at != EndOfTime {
 					in.timer = EndOfTime // the entry in the old group's heap is stale now
 					in.w.setTimer(in, at)
@@ -368,11 +368,14 @@ func (i *Island) remove(j *job) {
 // dropTables closes a job's tables on all workers.
 func (i *Island) dropTables(j *job) {
 	for _, n := range j.nodes {
-		for k := range n.inst {
-			for _, id := range n.inst[k].tables {
+		for k, in := range n.inst {
+			if in == nil {
+				continue
+			}
+			for _, id := range in.tables {
 				i.tables[k].Drop(id)
 			}
-			n.inst[k].tables = nil
+			in.tables = nil
 		}
 	}
 }

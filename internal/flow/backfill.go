@@ -118,10 +118,11 @@ func (i *Island) chooseChunk(f *backfill, limit int) error {
 	var low []byte // the lowest key at which a worker stopped
 	for k := range f.fills {
 		t := &f.fills[k]
-		if err := f.maker.inst[k].open(); err != nil {
+		in := i.workers[k].at(f.maker)
+		if err := in.open(); err != nil {
 			return err
 		}
-		stop, err := t.read(f.maker.inst[k].op.(tabler).Table(), k, len(i.workers), limit)
+		stop, err := t.read(in.op.(tabler).Table(), k, len(i.workers), limit)
 		if err != nil {
 			return err
 		}
@@ -213,7 +214,7 @@ func (w *worker) fillSome() bool {
 				t.next++
 			}
 			more = t.next < t.keys.Len()
-			in := w.reach(&n.inst[w.id])
+			in := w.reach(w.at(n))
 			if err := in.open(); err != nil {
 				return err
 			}

@@ -60,8 +60,8 @@ func (i *Island) prepare(j *job, n *node) error {
 	}
 	if timed && !j.spec.Fresh && !i.o.Ephemeral {
 		// What it kept may be due without any input.
-		for k := range n.inst {
-			if err := n.inst[k].open(); err != nil {
+		for _, w := range i.workers {
+			if err := w.at(n).open(); err != nil {
 				return err
 			}
 		}
@@ -72,7 +72,7 @@ func (i *Island) prepare(j *job, n *node) error {
 	}
 	scratch := state.NewTables(state.Options{})
 	defer scratch.Close()
-	env := n.inst[0].env(scratch)
+	env := (&instance{n: n, w: i.workers[0]}).env(scratch)
 	env.Spec = func(int, string) state.Spec { return state.Spec{Ephemeral: true} }
 	_, err := i.operator(j, n, env)
 	return err

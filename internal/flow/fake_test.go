@@ -371,7 +371,7 @@ func (r *rig) rows(job uint64) []string {
 	n := r.i.byID[job].maker
 	ts := types(n.plan)
 	for k := range n.inst {
-		if err := n.inst[k].open(); err != nil {
+		if err := r.i.workers[k].at(n).open(); err != nil {
 			r.t.Fatal(err)
 		}
 		var it state.PointIter

@@ -21,7 +21,7 @@ type node struct {
 	outs    []edge
 	readers []int // the readers whose watermarks it depends on, ascending
 	group   *timeGroup
-	inst    []instance
+	inst    []*instance // by worker; nil where the node was not reached yet
 	// stateless nodes have no end of epoch to be visited for.
 	stateless bool
 	exchange  *exchange

@@ -88,7 +88,7 @@ func (i *Island) runOnce(e *Epoch, j *job, o OnceOptions) error {
 	}
 	for _, n := range j.nodes {
 		if n.initial() || n.plan.Kind == plan.KindSort {
-			w.touch(&n.inst[0])
+			w.touch(w.at(n))
 		}
 	}
 	for _, n := range i.once.scans {
@@ -99,7 +99,7 @@ func (i *Island) runOnce(e *Epoch, j *job, o OnceOptions) error {
 			if err := i.once.check(); err != nil {
 				return err
 			}
-			w.guard(n, func() error { return (*output)(&n.inst[0]).Push(b) })
+			w.guard(n, func() error { return (*output)(w.at(n)).Push(b) })
 			if f := j.failure.Load(); f != nil {
 				return f.cause
 			}

@@ -18,20 +18,20 @@ func (o *output) Quiet() bool { return len(o.n.outs) == 0 }
 // collectSink adds the records that a sink's instances made in the epoch.
 func (i *Island) collectSink(r *Result, jr *JobResult, n *node) error {
 	var lists []*sink.Records
-	for k := range n.inst {
-		s, _ := n.inst[k].op.(*sink.Sink)
-		if s == nil {
+	for k, in := range n.inst {
+		if in == nil || in.op == nil {
 			continue
 		}
+		s := in.op.(*sink.Sink)
 		jr.Checksum += s.Sum()
-		if n.inst[k].epoch == i.workers[k].visit {
+		if in.epoch == i.workers[k].visit {
 			lists = append(lists, s.Take())
 		}
 	}
 	i.addRecords(r, jr.Job, lists)
-	for k := range n.inst {
-		if s, _ := n.inst[k].op.(*sink.Sink); s != nil {
-			s.Clear()
+	for _, in := range n.inst {
+		if in != nil && in.op != nil {
+			in.op.(*sink.Sink).Clear()
 		}
 	}
 	return nil

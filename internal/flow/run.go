@@ -30,8 +30,8 @@ func (i *Island) Run(e *Epoch) (*Result, error) {
 	for _, j := range i.starting {
 		for _, n := range j.nodes {
 			if n.initial() {
-				for k := range n.inst {
-					i.workers[k].touch(&n.inst[k])
+				for _, w := range i.workers {
+					w.touch(w.at(n))
 				}
 			}
 		}

@@ -106,7 +106,7 @@ func (w *worker) pushFront(d int) bool {
 	}
 	m := w.queue[d].front()
 	x := m.exchange
-	w.reach(&x.n.inst[w.id])
+	w.reach(w.at(x.n))
 	for m.next < len(x.n.outs) {
 		if !w.deliver(x.n.outs[m.next], m.batch, false) {
 			return true
@@ -244,6 +244,16 @@ func (w *worker) setTimer(in *instance, at int64) {
 	heap.Push(h, timer{at, in})
 }
 
+// at is a node on this worker.
+func (w *worker) at(n *node) *instance {
+	in := n.inst[w.id]
+	if in == nil {
+		in = &instance{n: n, w: w, timer: EndOfTime}
+		n.inst[w.id] = in
+	}
+	return in
+}
+
 // reach notes that the epoch came to an instance.
 func (w *worker) reach(in *instance) *instance {
 	if in.epoch != w.visit {
@@ -285,7 +295,7 @@ func (w *worker) deliver(e edge, b *column.Batch, direct bool) (done bool) {
 // pushTo hands a batch to a node.
 func (w *worker) pushTo(e edge, b *column.Batch, direct bool) (bool, error) {
 	to := e.to
-	in := &to.inst[w.id]
+	in := w.at(to)
 	if to.exchange != nil {
 		w.reach(in).counts.In += int64(b.Len)
 		if len(w.isl.workers) == 1 {

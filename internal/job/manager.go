@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -80,6 +81,7 @@ type Manager struct {
 
 	unpublished chan struct{} // an epoch was committed since the last publishing
 	relief      chan struct{} // much of the state memory is rows that the database lacks
+	created     chan struct{} // a query was made
 
 	sources sources
 	metrics *metrics
@@ -113,7 +115,7 @@ type target struct {
 // New loads the catalog. Call it after the journal was recovered.
 func New(o Options) (*Manager, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &Manager{o: o, log: o.Logger, ctx: ctx, stop: cancel, jobs: map[uint64]*job{}, metrics: newMetrics(), unpublished: make(chan struct{}, 1), relief: make(chan struct{}, 1)}
+	m := &Manager{o: o, log: o.Logger, ctx: ctx, stop: cancel, jobs: map[uint64]*job{}, metrics: newMetrics(), unpublished: make(chan struct{}, 1), relief: make(chan struct{}, 1), created: make(chan struct{}, 1)}
 	s, err := catalog.Load(o.DB.ScanMeta)
 	if err != nil {
 		cancel()
@@ -199,7 +201,35 @@ func (m *Manager) Start() {
 	}
 	m.stopped.Go(m.publishLoop)
 	m.stopped.Go(m.reliefLoop)
+	m.stopped.Go(m.settleLoop)
 }
+
+// settleLoop gives back the memory that making queries took: parsing and planning leave garbage, which the collector would keep for a node
+// that does nothing any more. Only when nothing has gone on for a while; a busy node's memory is of use.
+func (m *Manager) settleLoop() {
+	timer := m.o.Clock.NewTimer(settleAfter)
+	defer timer.Stop()
+	last := m.epoch.Load()
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-m.created:
+			last = m.epoch.Load()
+			timer.Reset(settleAfter)
+		case <-timer.C():
+			if now := m.epoch.Load(); now != last {
+				last = now
+				timer.Reset(settleAfter)
+				continue
+			}
+			debug.FreeOSMemory()
+		}
+	}
+}
+
+// settleAfter is how long a node must have done nothing since a query was made.
+const settleAfter = 2 * time.Second
 
 // Step lets each island do what it can do now, once, on the caller's goroutine. It returns whether anything was done, and when there will be
 // something to do without new input (zero: not until there is input).
@@ -241,6 +271,10 @@ func (m *Manager) job(id uint64) *job {
 }
 
 func (m *Manager) addJob(r *catalog.Relation, x *island, c Counts) *job {
+	select {
+	case m.created <- struct{}{}:
+	default:
+	}
 	j := &job{relation: r, island: x, live: make(chan struct{}), failed: make(chan struct{}), counts: c, mark: noTime}
 	m.mu.Lock()
 	m.jobs[r.ID] = j

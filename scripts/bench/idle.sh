@@ -33,7 +33,7 @@ done >"$dir/views.sql"
 start=$(now)
 sql -f "$dir/views.sql"
 created=$((($(now) - start) / 1000000))
-sleep 3
+sleep 40 # the checkpoint after 30 s brings what making the views wrote out of the database's memory
 with=$(rss)
 used=$(cpu)
 sleep 5
