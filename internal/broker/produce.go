@@ -116,6 +116,8 @@ func (it *ProduceItem) admit(b *Broker, nowMs int64) error {
 		return fmt.Errorf("%w: a client cannot write control batches", ErrInvalidBatch)
 	case h.Transactional() && (!it.transactional || !h.Idempotent()):
 		return ErrTransactional
+	case h.HasDeleteHorizon():
+		return fmt.Errorf("%w: a client cannot set a delete horizon", ErrInvalidBatch)
 	case h.Count <= 0 || h.Count != h.LastOffsetDelta+1:
 		return fmt.Errorf("%w: %d records with a last offset delta of %d", ErrInvalidBatch, h.Count, h.LastOffsetDelta)
 	case h.Idempotent() && (h.BaseSequence < 0 || h.ProducerEpoch < 0):
@@ -129,10 +131,9 @@ func (it *ProduceItem) admit(b *Broker, nowMs int64) error {
 		}
 	}
 	recompress := s.recompresses && h.Codec() != s.codec
-	if check := t.check.Load(); check != nil || s.compacted || recompress || h.Codec() == record.None {
-		if err := it.walk(check, s.compacted); err != nil {
-			return err
-		}
+	// Compressed batches are opened, too: one whose records are not as many as it says would give offsets to nothing.
+	if err := it.walk(t.check.Load(), s.compacted); err != nil {
+		return err
 	}
 	if recompress {
 		if err := it.recompress(s); err != nil {
@@ -170,7 +171,7 @@ func (it *ProduceItem) recompress(s *settings) error {
 	return err
 }
 
-// walk looks at every record; a compressed batch is only opened when someone must judge its records.
+// walk looks at every record.
 func (it *ProduceItem) walk(check *RecordCheck, needKey bool) error {
 	r := readers.Get().(*record.Reader)
 	defer func() {

@@ -28,6 +28,10 @@ func (p *Partition) retain(now time.Time, quietMs int64) {
 	if p.Err() != nil || p.Appended() == 0 {
 		return
 	}
+	if bytes, ok := p.log.AtRest(now); ok {
+		p.b.size.Add(bytes - p.size.Swap(bytes))
+		return
+	}
 	start, deleted, err := p.log.ApplyRetention(now, p.HighWatermark())
 	if err != nil {
 		p.b.log.Error("retention failed; the partition keeps its records", "partition", p.String(), "err", p.judge(err))

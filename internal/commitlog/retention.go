@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -25,6 +26,52 @@ func (l *Log) SetStartOffset(offset int64) error {
 	}
 	l.start = max(l.start, offset)
 	return nil
+}
+
+// AtRest says, without loading it, how large a log is that was not used since the process began, if retention has nothing to do there as far as
+// the folder tells: a start with ten thousand partitions must not open them all. It believes that a file is not older than its records; records
+// that were old when they came, and were not deleted before the process ended, are deleted when the file is as old or the log is used.
+func (l *Log) AtRest(now time.Time) (bytes int64, ok bool) {
+	l.mu.Lock()
+	loaded, fresh, start, end, c := l.loaded || l.closed || l.damage != nil || !l.known, l.fresh, l.start, l.end, l.config
+	l.mu.Unlock()
+	if loaded || fresh {
+		return 0, false
+	}
+	names, err := l.m.o.FS.List(l.dir)
+	if err != nil {
+		return 0, false
+	}
+	type file struct {
+		base, size int64
+		written    time.Time
+	}
+	var files []file
+	for _, name := range names {
+		stem, isLog := strings.CutSuffix(name, ".log")
+		base, err := strconv.ParseInt(stem, 10, 64)
+		if !isLog || err != nil || len(stem) != 20 {
+			continue
+		}
+		st, err := l.m.o.FS.Stat(l.m.o.FS.PathJoin(l.dir, name))
+		if err != nil {
+			return 0, false
+		}
+		files = append(files, file{base: base, size: st.Size(), written: st.ModTime()})
+		bytes += st.Size()
+	}
+	if len(files) == 0 {
+		return 0, start == end
+	}
+	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.base, b.base) })
+	first, next := files[0], end
+	if len(files) > 1 {
+		next = files[1].base
+	}
+	due := next <= start && first.size > 0 ||
+		c.RetentionBytes > 0 && bytes-first.size >= c.RetentionBytes ||
+		c.Retention > 0 && !first.written.After(now.Add(-c.Retention))
+	return bytes, !due
 }
 
 // ApplyRetention removes whole segments below highWatermark, and below the end that the last Manager.Sync recorded, that are too old, beyond the size, or below the start. A log that
