@@ -5,6 +5,7 @@
 //	kill9                 sends the server SIGKILL
 //	code N COMMAND...     runs a command and wants its exit code
 //	get PATH [TEXT]       fetches PATH from the HTTP door, which is to hold TEXT
+//	feed FILE COMMAND...  starts a command with FILE as the beginning of its standard input, which stays open until the script ends
 //	until REGEXP COMMAND  runs a command again and again until its standard output matches
 package cli
 
@@ -40,7 +41,7 @@ func TestCommands(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"server": startServer, "terminate": terminate, "kill9": kill, "code": code, "get": get, "until": until,
+			"server": startServer, "terminate": terminate, "kill9": kill, "code": code, "get": get, "until": until, "feed": feed,
 		},
 	})
 }
@@ -131,6 +132,23 @@ func code(ts *testscript.TestScript, _ bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+func feed(ts *testscript.TestScript, _ bool, args []string) {
+	cmd := exec.Command(args[1], args[2:]...)
+	path, err := exec.LookPath(args[1])
+	ts.Check(err)
+	cmd.Path = path
+	cmd.Env = append(os.Environ(), "LEAT_BROKERS="+ts.Getenv("LEAT_BROKERS"))
+	in, err := cmd.StdinPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	ts.Defer(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	_, err = io.WriteString(in, ts.ReadFile(args[0]))
+	ts.Check(err)
 }
 
 func until(ts *testscript.TestScript, _ bool, args []string) {
