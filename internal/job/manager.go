@@ -369,6 +369,10 @@ func (j *job) isLive() bool {
 func (m *Manager) Readable(id uint64) error {
 	j := m.job(id)
 	if j == nil {
+		// It is in the catalog a moment before its job is there, and a moment after its job, and its rows, are gone.
+		if r := m.Catalog().Relation(id); r == nil || r.Plan != nil {
+			return pgerr.New("42P01", "a relation that the query reads is being created or was dropped")
+		}
 		return nil
 	}
 	if err := j.failure(); err != nil {

@@ -90,11 +90,18 @@ func (s *Session) runPlan(ctx context.Context, p *plan.Plan, t *tx, visit func(b
 			return err
 		}
 		defer published.Release()
+		for _, n := range p.Nodes { // one that has been dropped meanwhile has no rows in the snapshot, which is not the answer
+			if n.Scan != nil && sources[n.Scan.Relation] == nil {
+				if err := jobs.Readable(n.Scan.Relation); err != nil {
+					return err
+				}
+			}
+		}
 		s.writes = s.writes[:0]
 		opts.Tables = func(ctx context.Context, scan *plan.Node, emit func(*column.Batch) error) error {
 			r := cat.Relation(scan.Scan.Relation)
 			if r.Kind == catalog.SystemView {
-				return s.emitJobs(scan, emit)
+				return s.emitSystem(r, scan, emit)
 			}
 			in := &rowInput{s: s, r: r, scan: scan, emit: emit}
 			if t != nil {

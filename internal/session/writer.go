@@ -179,6 +179,10 @@ func (s *Session) open(ctx context.Context, t *tx, r *catalog.Relation, reads bo
 	if err != nil {
 		return nil, err
 	}
+	if err := s.e.o.Jobs.Readable(r.ID); err != nil { // dropped meanwhile: its rows are gone
+		published.Release()
+		return nil, err
+	}
 	tab.w.saw(unseen)
 	tab.published = published
 	tab.w.trim(func(p int32) int64 {
