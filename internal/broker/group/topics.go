@@ -3,9 +3,11 @@ package group
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"regexp"
 	"slices"
+	"strconv"
 )
 
 // TopicID names a topic for ever.
@@ -127,6 +129,53 @@ func compareIDs(a, b TopicID) int { return bytes.Compare(a[:], b[:]) }
 
 // held is what a member holds: each partition with the epoch at which it got it.
 type held map[TopicID]map[int32]int32
+
+// MarshalJSON writes, for each topic, partitions in order, each with its epoch: {"<id>": [0, 7, 1, 7]}.
+func (h held) MarshalJSON() ([]byte, error) {
+	dst := []byte{'{'}
+	var order []int32
+	for i, id := range sortedIDs(h) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, '"')
+		dst = hex.AppendEncode(dst, id[:])
+		dst = append(dst, `":[`...)
+		order = order[:0]
+		for p := range h[id] {
+			order = append(order, p)
+		}
+		slices.Sort(order)
+		for j, p := range order {
+			if j > 0 {
+				dst = append(dst, ',')
+			}
+			dst = strconv.AppendInt(dst, int64(p), 10)
+			dst = append(dst, ',')
+			dst = strconv.AppendInt(dst, int64(h[id][p]), 10)
+		}
+		dst = append(dst, ']')
+	}
+	return append(dst, '}'), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (h *held) UnmarshalJSON(raw []byte) error {
+	var flat map[TopicID][]int32
+	if err := json.Unmarshal(raw, &flat); err != nil {
+		return err
+	}
+	*h = make(held, len(flat))
+	for id, list := range flat {
+		if len(list)%2 != 0 {
+			return errors.New("a partition without an epoch")
+		}
+		for i := 0; i < len(list); i += 2 {
+			(*h).put(id, list[i], list[i+1])
+		}
+	}
+	return nil
+}
 
 func (h held) partitions() Partitions {
 	out := make(Partitions, len(h))
