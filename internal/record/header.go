@@ -133,8 +133,11 @@ func (h *Header) Control() bool { return h.Attributes&attrControl != 0 }
 // DeleteHorizon is the time in milliseconds from which on compaction may remove the tombstones, or the marker, of the batch (KIP-534): it was set
 // when they were compacted first, and stands in place of the base timestamp. ok is false if it is not set.
 func (h *Header) DeleteHorizon() (ms int64, ok bool) {
-	return h.BaseTimestamp, h.Attributes&attrDeleteHorizon != 0
+	return h.BaseTimestamp, h.HasDeleteHorizon()
 }
+
+// HasDeleteHorizon reports whether DeleteHorizon is set.
+func (h *Header) HasDeleteHorizon() bool { return h.Attributes&attrDeleteHorizon != 0 }
 
 // Idempotent reports whether the batch carries a producer id and sequence.
 func (h *Header) Idempotent() bool { return h.ProducerID >= 0 }
