@@ -1,5 +1,5 @@
 // Package budget owns the tree of memory budgets: node, below it the log, the engine, the database and the doors, below those
-// their pools.
+// their pools. Parts with bounds of their own (the journal's queue, the database's cache) are measured, so that the tree shows all.
 //
 // What always holds: what a budget has handed out is also counted in every budget above it; Acquire and TryAcquire never
 // take one of them over its limit; only Force does, for who is already inside and must go on, and then nobody gets in at the
@@ -23,6 +23,7 @@ type Budget struct {
 	used     int64
 	peak     int64
 	children []*Budget
+	measure  func() int64
 }
 
 // tree is what all budgets of one tree share. One lock for all: every change touches a path up to the root.
@@ -49,6 +50,41 @@ func (b *Budget) Child(name string, limit int64) *Budget {
 	b.children = append(b.children, c)
 	b.tree.mu.Unlock()
 	return c
+}
+
+// Measured makes a budget below b of a part that keeps its own bounds: what it uses is asked for when the tree is listed. measure may take
+// locks, but none that is held while memory is taken.
+func (b *Budget) Measured(name string, limit int64, measure func() int64) *Budget {
+	c := b.Child(name, limit)
+	c.measure = measure
+	return c
+}
+
+// refresh asks the measured pools below b for what they use.
+func (b *Budget) refresh() {
+	b.tree.mu.Lock()
+	measured := b.measured(nil)
+	b.tree.mu.Unlock()
+	for _, c := range measured {
+		n := max(c.measure(), 0)
+		b.tree.mu.Lock()
+		if n >= c.used {
+			c.take(n - c.used)
+		} else {
+			c.release(c.used - n)
+		}
+		b.tree.mu.Unlock()
+	}
+}
+
+func (b *Budget) measured(dst []*Budget) []*Budget {
+	if b.measure != nil {
+		dst = append(dst, b)
+	}
+	for _, c := range b.children {
+		dst = c.measured(dst)
+	}
+	return dst
 }
 
 // Close takes b out of the tree, and gives back what it still holds.
@@ -253,6 +289,7 @@ type Usage struct {
 
 // Tree lists b and everything below it, parents first, as of one instant.
 func (b *Budget) Tree() []Usage {
+	b.refresh()
 	b.tree.mu.Lock()
 	defer b.tree.mu.Unlock()
 	return b.list(nil, "", 0)
@@ -268,4 +305,22 @@ func (b *Budget) list(dst []Usage, above string, depth int) []Usage {
 		dst = c.list(dst, path, depth+1)
 	}
 	return dst
+}
+
+// Pools is Tree with the pools of one path (those of the workers, say) summed up. Their peak is the sum of the peaks.
+func (b *Budget) Pools() []Usage {
+	var out []Usage
+	at := map[string]int{}
+	for _, u := range b.Tree() {
+		i, ok := at[u.Path]
+		if !ok {
+			at[u.Path] = len(out)
+			out = append(out, u)
+			continue
+		}
+		out[i].Used += u.Used
+		out[i].Peak += u.Peak
+		out[i].Limit += u.Limit
+	}
+	return out
 }

@@ -121,3 +121,21 @@ func TestCollector(t *testing.T) {
 		t.Errorf("metrics %v", got)
 	}
 }
+
+func TestMeasuredPoolsAreAskedWhenTheTreeIsListed(t *testing.T) {
+	t.Parallel()
+	root := New("node", 0)
+	used := int64(10)
+	root.Child("database", 0).Measured("cache", 64, func() int64 { return used })
+	root.Child("engine", 0).Force(5)
+	for _, want := range []int64{10, 30, 0} {
+		used = want
+		tree := root.Tree()
+		if tree[0].Used != want+5 || tree[1].Used != want || tree[2].Used != want {
+			t.Errorf("tree %+v with %d measured", tree, want)
+		}
+	}
+	if peak := root.Tree()[2].Peak; peak != 30 {
+		t.Errorf("peak %d, want 30", peak)
+	}
+}

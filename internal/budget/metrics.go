@@ -20,22 +20,10 @@ func (collector) Describe(ch chan<- *prometheus.Desc) { ch <- usedDesc; ch <- li
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(ch chan<- prometheus.Metric) {
-	var order []string
-	sum := map[string]Usage{}
-	for _, u := range c.b.Tree() {
-		have, ok := sum[u.Path]
-		if !ok {
-			order = append(order, u.Path)
-		}
-		have.Used += u.Used
-		have.Limit += u.Limit
-		sum[u.Path] = have
-	}
-	for _, path := range order {
-		u := sum[path]
-		ch <- prometheus.MustNewConstMetric(usedDesc, prometheus.GaugeValue, float64(u.Used), path)
+	for _, u := range c.b.Pools() {
+		ch <- prometheus.MustNewConstMetric(usedDesc, prometheus.GaugeValue, float64(u.Used), u.Path)
 		if u.Limit > 0 {
-			ch <- prometheus.MustNewConstMetric(limitDesc, prometheus.GaugeValue, float64(u.Limit), path)
+			ch <- prometheus.MustNewConstMetric(limitDesc, prometheus.GaugeValue, float64(u.Limit), u.Path)
 		}
 	}
 }

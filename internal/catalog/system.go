@@ -9,6 +9,9 @@ const SystemView Kind = "system view"
 // JobsView is what runs, with what it has counted.
 const JobsView = "leat_jobs"
 
+// MemoryView is the tree of memory budgets.
+const MemoryView = "leat_memory"
+
 // systemViews are the built-in relations. Their ids are below FirstRelation.
 var systemViews = []*Relation{{
 	ID: 1, Schema: PublicSchema, Name: JobsView, Kind: SystemView, PrimaryKey: []int{0},
@@ -24,6 +27,15 @@ var systemViews = []*Relation{{
 		{Name: "rows_failed", Type: column.TInt64, NotNull: true},
 		{Name: "rows_unmatched", Type: column.TInt64, NotNull: true},
 		{Name: "records_dead", Type: column.TInt64, NotNull: true},
+	},
+}, {
+	ID: 2, Schema: PublicSchema, Name: MemoryView, Kind: SystemView, PrimaryKey: []int{0},
+	Columns: []Column{
+		{Name: "pool", Type: column.TText, NotNull: true},
+		{Name: "depth", Type: column.TInt32, NotNull: true},
+		{Name: "bytes", Type: column.TInt64, NotNull: true},
+		{Name: "peak_bytes", Type: column.TInt64, NotNull: true},
+		{Name: "limit_bytes", Type: column.TInt64},
 	},
 }}
 

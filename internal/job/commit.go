@@ -2,7 +2,6 @@ package job
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -161,9 +160,9 @@ func (x *island) addAppends(u *broker.Unit, appends []flow.TopicBatch) error {
 	b := &x.builder
 	for i := range appends {
 		a := &appends[i]
-		p, err := x.partition(a.Topic, a.Partition)
-		if err != nil {
-			return err
+		p := x.partition(a.Topic, a.Partition)
+		if p == nil {
+			continue
 		}
 		b.Reset()
 		for k := range a.Records {
@@ -196,19 +195,6 @@ func (x *island) addBatch(u *broker.Unit, p *broker.Partition) error {
 	return err
 }
 
-// partition finds the partition of a topic that the engine writes to; the topic is made if it is not there (any more).
-func (x *island) partition(topic string, partition int32) (*broker.Partition, error) {
-	t, err := x.m.ensureTopic(topic, 1, nil)
-	if err != nil {
-		return nil, fmt.Errorf("topic %q for results: %w", topic, err)
-	}
-	p := t.Partition(partition % int32(len(t.Partitions())))
-	if p == nil {
-		return nil, fmt.Errorf("topic %q has no partition %d", topic, partition)
-	}
-	return p, nil
-}
-
 // onlyFresh leaves the dead letters that were not written before, and has them counted: a record is dead once, however many views read it.
 func (x *island) onlyFresh(r *flow.Result) {
 	r.DeadLetters = x.m.sources.fresh(r.DeadLetters)
@@ -230,13 +216,13 @@ func (x *island) addDeadLetters(u *broker.Unit, letters []flow.DeadLetter) error
 	}
 	for i := 0; i < len(letters); {
 		source := letters[i].Source
-		p, err := x.partition(source+".errors", 0)
-		if err != nil {
-			return err
-		}
+		p := x.partition(source+".errors", 0)
 		x.builder.Reset()
 		for ; i < len(letters) && letters[i].Source == source; i++ {
 			l := &letters[i]
+			if p == nil {
+				continue
+			}
 			if x.builder.Len() > 0 && x.builder.Size()+len(l.Data) > maxBatchBytes {
 				if err := x.addBatch(u, p); err != nil {
 					return err
@@ -247,6 +233,9 @@ func (x *island) addDeadLetters(u *broker.Unit, letters []flow.DeadLetter) error
 				record.HeaderKV{Key: headerTopic, Value: []byte(l.Source)},
 				record.HeaderKV{Key: headerPartition, Value: strconv.AppendInt(nil, int64(l.Partition), 10)},
 				record.HeaderKV{Key: headerOffset, Value: strconv.AppendInt(nil, l.Offset, 10)})
+		}
+		if p == nil {
+			continue
 		}
 		if err := x.addBatch(u, p); err != nil {
 			return err

@@ -46,7 +46,8 @@ type island struct {
 	batch        []byte
 	ran          map[uint64]bool     // jobs that an epoch was committed for in this run
 	savedAs      map[string]struct{} // metadata keys that hold this island's positions
-	err          error               // final
+	outputs      outputs
+	err          error // final
 	closed       bool
 }
 
@@ -167,6 +168,9 @@ func (x *island) step(now time.Time) (progress bool, wakeAt time.Time) {
 	}
 	if input.empty() && !x.due {
 		return false, input.wakeAt
+	}
+	if ok, wakeAt := x.outputsThere(now); !ok {
+		return false, wakeAt
 	}
 	if err := x.runEpoch(now, input); err != nil {
 		x.failLocked(err)

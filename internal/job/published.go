@@ -145,6 +145,35 @@ func (m *Manager) Flush(ctx context.Context) error {
 	return m.o.Applier.Publish(m.o.Journal.Durable())
 }
 
+// CatchUp waits, after a restart, until the views have everything that is in tables: what was acknowledged before a crash is then in the first
+// answer of any session. Sources may have any amount of input that nobody has read, and are not waited for; nor is a job that has stopped, or
+// anything while the disk is too full for results.
+func (m *Manager) CatchUp(ctx context.Context) error {
+	var after []Position
+	for _, r := range m.Catalog().Relations() {
+		if j := m.job(r.ID); r.Kind != catalog.Table || j == nil || j.failure() != nil {
+			continue
+		}
+		if t, ok := m.o.Broker.Topic(r.Topic); ok {
+			for i, p := range t.Partitions() {
+				after = append(after, Position{Relation: r.ID, Partition: i, Offset: p.Appended()})
+			}
+		}
+	}
+	for _, p := range after {
+		if m.o.Broker.StorageLow() {
+			return nil
+		}
+		if err := m.reached(ctx, p); err != nil {
+			if ctx.Err() != nil || m.ctx.Err() != nil {
+				return err
+			}
+			m.log.Warn("a table is not caught up at the start", "err", err)
+		}
+	}
+	return m.o.Applier.Publish(m.o.Journal.Durable())
+}
+
 // ends are where the island's sources over the log end now.
 func (x *island) ends() []Position {
 	x.mu.Lock()

@@ -305,6 +305,7 @@ func (j *Journal) fail(err error) {
 // Stats is a snapshot of the journal for metrics.
 type Stats struct {
 	QueuedBytes, QueuedUnits int64
+	QueueLimit               int64 // of QueuedBytes: committers wait beyond it
 	Segments, FreeSegments   int
 	LiveBytes                int64 // logical bytes since the last checkpoint
 	Units, Groups, Bytes     int64 // since Open
@@ -315,7 +316,7 @@ func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := Stats{
-		QueuedBytes: j.queuedBytes, QueuedUnits: j.queuedUnits, Segments: len(j.live), FreeSegments: len(j.free),
+		QueueLimit: j.o.QueueBytes, QueuedBytes: j.queuedBytes, QueuedUnits: j.queuedUnits, Segments: len(j.live), FreeSegments: len(j.free),
 		Units: j.units.Load(), Groups: j.groups.Load(), Bytes: j.bytes.Load(),
 	}
 	s.LiveBytes = int64(j.nextLSN) - int64(max(1, j.ckpt.lsn))

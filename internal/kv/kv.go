@@ -34,6 +34,9 @@ const (
 	systemTable uint32 = 0xffffffff
 )
 
+// memTables is how many memtables there may be, the one that is written to included, before writers wait for a flush.
+const memTables = 4
+
 // Options of the database.
 type Options struct {
 	FS            vfs.FS
@@ -50,6 +53,8 @@ type DB struct {
 	db    *pebble.DB
 	room  *patience
 	marks [journal.KindState + 1]atomic.Uint64
+
+	cacheBytes, memTables int64 // limits
 
 	metaMu sync.Mutex // one ApplyMeta at a time
 	meta   metaProgress
@@ -82,7 +87,7 @@ func Open(o Options) (*DB, error) {
 		DisableWAL:                  true,
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                uint64(o.MemTableBytes),
-		MemTableStopWritesThreshold: 4,
+		MemTableStopWritesThreshold: memTables,
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               256 << 20,
@@ -107,7 +112,7 @@ func Open(o Options) (*DB, error) {
 		return nil, fmt.Errorf("open database %s: %w", o.Dir, err)
 	}
 	room.waits.Store(true)
-	d := &DB{db: db, room: room}
+	d := &DB{db: db, room: room, cacheBytes: o.CacheBytes, memTables: o.MemTableBytes * memTables}
 	if err := d.loadMarks(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -135,6 +140,15 @@ func (d *DB) Flush() error {
 
 // Interrupt ends waits for room on a full disk, now and later: the database is to be closed.
 func (d *DB) Interrupt() { d.room.interrupt() }
+
+// Memory is what the database's block cache and its memtables take, in bytes.
+func (d *DB) Memory() (cache, memtables int64) {
+	m := d.db.Metrics()
+	return m.BlockCache.Size, int64(m.MemTable.Size)
+}
+
+// Limits are the bounds of both.
+func (d *DB) Limits() (cache, memtables int64) { return d.cacheBytes, d.memTables }
 
 // Metrics returns Pebble's.
 func (d *DB) Metrics() *pebble.Metrics { return d.db.Metrics() }

@@ -66,7 +66,8 @@ type Core struct {
 	Applier *state.Applier
 	Broker  *broker.Broker
 	Jobs    *job.Manager
-	Budget  *budget.Budget
+	Budget  *budget.Budget // the root of the tree
+	engine  *budget.Budget
 	lock    io.Closer
 
 	stop    context.CancelFunc
@@ -136,7 +137,9 @@ func (c *Core) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.Applier, err = state.NewApplier(state.ApplierOptions{DB: c.DB, Budget: c.Budget.Child("applier", 0)}); err != nil {
+	c.engine = c.Budget.Child("engine", 0)
+	c.measureMemory()
+	if c.Applier, err = state.NewApplier(state.ApplierOptions{DB: c.DB, Budget: c.engine.Child("applier", 0)}); err != nil {
 		return err
 	}
 	bo := o.Broker
@@ -166,7 +169,7 @@ func (c *Core) open(ctx context.Context) error {
 	}
 	c.Jobs, err = job.New(job.Options{
 		Broker: c.Broker, Journal: c.Journal, DB: c.DB, Applier: c.Applier, Clock: o.Clock, Logger: o.Logger,
-		Connect: c.connect, Workers: o.Workers, StateMemory: o.StateMemory, Budget: c.Budget, BatchRows: o.BatchRows, Seed: o.Seed, Observe: o.ObserveEpoch,
+		Connect: c.connect, Workers: o.Workers, StateMemory: o.StateMemory, Budget: c.engine, BatchRows: o.BatchRows, Seed: o.Seed, Observe: o.ObserveEpoch,
 	})
 	if err != nil {
 		return err
@@ -187,7 +190,17 @@ func (c *Core) open(ctx context.Context) error {
 	run, cancel := context.WithCancel(context.Background())
 	c.stop = cancel
 	c.stopped.Go(func() { c.checkpoints(run) })
-	return nil
+	return c.Jobs.CatchUp(ctx)
+}
+
+// measureMemory puts the parts that keep their own bounds into the tree: whoever meets one waits there (a commit for the journal's queue, the
+// applier for a memtable).
+func (c *Core) measureMemory() {
+	db := c.Budget.Child("database", 0)
+	cache, memtables := c.DB.Limits()
+	db.Measured("cache", cache, func() int64 { used, _ := c.DB.Memory(); return used })
+	db.Measured("memtables", memtables, func() int64 { _, used := c.DB.Memory(); return used })
+	c.Budget.Child("log", 0).Measured("journal", c.Journal.Stats().QueueLimit, func() int64 { return c.Journal.Stats().QueuedBytes })
 }
 
 // pump runs fn, which waits for the journal, and does the journal's work meanwhile if nobody else does.

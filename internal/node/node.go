@@ -103,11 +103,11 @@ func (n *Node) start(ctx context.Context, c Config, o CoreOptions, kafkaListener
 		return err
 	}
 	n.Core = core
-	n.Engine, err = session.NewEngine(session.Options{Jobs: core.Jobs, Broker: core.Broker, Clock: core.o.Clock, Logger: c.Logger})
+	n.Engine, err = session.NewEngine(session.Options{Jobs: core.Jobs, Memory: core.Budget, Broker: core.Broker, Clock: core.o.Clock, Logger: c.Logger})
 	if err != nil {
 		return errors.Join(err, core.Close())
 	}
-	n.kafka, err = kafka.New(kafka.Options{Broker: core.Broker, Clock: core.o.Clock, Logger: c.Logger, Metrics: n.Registry})
+	n.kafka, err = kafka.New(kafka.Options{Broker: core.Broker, Memory: core.Budget.Child("doors", 0).Child("kafka", 0), Clock: core.o.Clock, Logger: c.Logger, Metrics: n.Registry})
 	if err != nil {
 		return errors.Join(err, core.Close())
 	}

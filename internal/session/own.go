@@ -309,9 +309,36 @@ func (s *Session) jobs() *column.Batch {
 	return b
 }
 
-// emitJobs gives the system view's columns to a scan.
-func (s *Session) emitJobs(scan *plan.Node, emit func(*column.Batch) error) error {
-	all := s.jobs()
+// memory lists the pools of the memory budget as rows of the system view.
+func (s *Session) memory(r *catalog.Relation) *column.Batch {
+	b := column.NewBatch(relationTypes(r), 16)
+	if s.e.o.Memory == nil {
+		return b
+	}
+	for _, u := range s.e.o.Memory.Pools() {
+		c := b.Cols
+		c[0].AppendString(u.Path)
+		c[1].AppendInt32(int32(u.Depth))
+		c[2].AppendInt64(u.Used)
+		c[3].AppendInt64(u.Peak)
+		if u.Limit > 0 {
+			c[4].AppendInt64(u.Limit)
+		} else {
+			c[4].AppendNull()
+		}
+		b.EndRow(1)
+	}
+	return b
+}
+
+// emitSystem gives a system view's columns to a scan.
+func (s *Session) emitSystem(r *catalog.Relation, scan *plan.Node, emit func(*column.Batch) error) error {
+	var all *column.Batch
+	if r.Name == catalog.MemoryView {
+		all = s.memory(r)
+	} else {
+		all = s.jobs()
+	}
 	if all.Len == 0 {
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/leat-io/leat/internal/broker"
+	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/clock"
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/expr"
@@ -33,6 +34,8 @@ type Options struct {
 	Broker *broker.Broker
 	Clock  clock.Clock
 	Logger *slog.Logger
+	// Memory is the root of the node's tree of budgets, which the system view of memory shows; nil shows none.
+	Memory *budget.Budget
 	// QueryMemory bounds what one ad hoc query may keep, in bytes; 0 is DefaultQueryMemory.
 	QueryMemory int64
 }

@@ -27,9 +27,9 @@ import (
 	"time"
 
 	"github.com/leat-io/leat/internal/broker"
+	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/clock"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 )
 
 // Options of a Server.
@@ -46,14 +46,15 @@ type Options struct {
 	// Advertise is the host:port that clients are told to connect to; empty: whatever address the client used.
 	Advertise string
 
-	MaxRequestBytes int32         // of one frame; default 100 MiB, as Kafka's socket.request.max.bytes
-	RequestMemory   int64         // of frames being read, over all connections; default 256 MiB
-	MaxInFlight     int           // requests of one connection that wait for their response; default 128
-	MaxConnections  int           // default 10,000
-	IdleTimeout     time.Duration // a connection without requests is closed; default 10 minutes
-	WriteTimeout    time.Duration // a client that takes nothing for so long is dropped; default 30 seconds
-	MaxFetchBytes   int32         // of one fetch response; default 55 MiB
-	MaxSessions     int           // fetch sessions; default 1,000
+	MaxRequestBytes int32          // of one frame; default 100 MiB, as Kafka's socket.request.max.bytes
+	RequestMemory   int64          // of frames being read, over all connections; default 256 MiB
+	Memory          *budget.Budget // what these are accounted in, of the limit RequestMemory; nil accounts for the door alone
+	MaxInFlight     int            // requests of one connection that wait for their response; default 128
+	MaxConnections  int            // default 10,000
+	IdleTimeout     time.Duration  // a connection without requests is closed; default 10 minutes
+	WriteTimeout    time.Duration  // a client that takes nothing for so long is dropped; default 30 seconds
+	MaxFetchBytes   int32          // of one fetch response; default 55 MiB
+	MaxSessions     int            // fetch sessions; default 1,000
 }
 
 func (o *Options) setDefaults() {
@@ -79,6 +80,10 @@ func (o *Options) setDefaults() {
 	if o.RequestMemory <= 0 {
 		o.RequestMemory = 256 << 20
 	}
+	if o.Memory == nil {
+		o.Memory = budget.New("requests", 0)
+	}
+	o.Memory.SetLimit(o.RequestMemory)
 	if o.MaxInFlight <= 0 {
 		o.MaxInFlight = 128
 	}
@@ -101,7 +106,7 @@ type Server struct {
 	o        Options
 	b        *broker.Broker
 	log      *slog.Logger
-	memory   *semaphore.Weighted
+	memory   *budget.Budget
 	sessions *sessions
 	metrics  *metrics
 	host     string // advertised; empty: the address the client used
@@ -124,7 +129,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("kafka door: Broker is needed")
 	}
 	s := &Server{
-		o: o, b: o.Broker, log: o.Logger, memory: semaphore.NewWeighted(o.RequestMemory),
+		o: o, b: o.Broker, log: o.Logger, memory: o.Memory,
 		sessions: newSessions(o.MaxSessions), metrics: newMetrics(o.Metrics), conns: map[*conn]struct{}{},
 	}
 	if o.Advertise != "" {
