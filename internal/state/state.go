@@ -49,6 +49,8 @@ type Options struct {
 	Budget *budget.Budget
 	// Limit is how much memory the tables may hold before Evict has something to do; 0 is no limit.
 	Limit int64
+	// EpochBytes is EpochLimit, for tests; 0 derives it from Limit.
+	EpochBytes int64
 }
 
 // Ref is a row of a Point table, or a group of an Ordered one. 0 is none. One that was changed in this epoch is valid until

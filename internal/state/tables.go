@@ -23,6 +23,7 @@ type Tables struct {
 	epochLarge   []chunk // its blocks that are the pool's own
 	changedBytes int64
 	held         int64 // by operators, see Hold
+	epochBytes   int64 // Options.EpochBytes
 	err          error
 
 	// Generations: every changed row carries the number of one; a generation is a few epochs in a row. Rows do not carry
@@ -59,7 +60,7 @@ type tableSort interface {
 
 // NewTables makes an empty set.
 func NewTables(o Options) *Tables {
-	t := &Tables{db: o.DB, applier: o.Applier, limit: o.Limit, byID: map[uint32]*table{}, generation: 1}
+	t := &Tables{db: o.DB, applier: o.Applier, limit: o.Limit, epochBytes: o.EpochBytes, byID: map[uint32]*table{}, generation: 1}
 	b := o.Budget
 	if b != nil && o.Name != "" {
 		b = b.Child(o.Name, 0)
@@ -240,6 +241,15 @@ func (t *Tables) Hold(n int64) {
 	} else {
 		t.pool.budget.Release(-n)
 	}
+}
+
+// EpochLimit is how much an operator may collect of one epoch, in bytes. What an epoch gives is committed as one unit of the journal, so it is
+// held in memory as a whole: beyond this the job stops, and its neighbours and the node do not.
+func (t *Tables) EpochLimit() int64 {
+	if t.epochBytes > 0 {
+		return t.epochBytes
+	}
+	return min(max(4*t.limit, 512<<20), 1<<30)
 }
 
 // Batch is how many keys it pays to probe at once in a table that is not complete in memory: the more, the closer they lie in the

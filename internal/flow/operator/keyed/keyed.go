@@ -4,9 +4,12 @@ package keyed
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/leat-io/leat/internal/state"
 )
 
 // keepBytes is how much memory Reset keeps of each slice.
@@ -92,6 +95,7 @@ type Changes struct {
 	heads []int32 // by key: its last row, -1 none
 	rows  []changed
 	data  []byte
+	held  int64 // accounted for
 }
 
 type changed struct {
@@ -121,6 +125,25 @@ func (c *Changes) Add(key, row []byte, weight int64) {
 // Len is the number of keys.
 func (c *Changes) Len() int { return c.Keys.Len() }
 
+// Bytes is about how much memory the rows take.
+func (c *Changes) Bytes() int64 {
+	const perKey, perRow = 4 + 4 + 4 + 8, 32 // tag, offset, head, slots; changed
+	return int64(len(c.data)) + int64(len(c.rows))*perRow + int64(len(c.Keys.data)) + int64(c.Keys.Len())*perKey
+}
+
+// Account puts the rows' memory into the accounts of t, and says whether an epoch may keep so much: it is collected whole, since it is committed
+// whole. what names who collects. Call it after every batch.
+func (c *Changes) Account(t *state.Tables, what string) error {
+	n := c.Bytes()
+	t.Hold(n - c.held)
+	c.held = n
+	if limit := t.EpochLimit(); n > limit {
+		return fmt.Errorf("one epoch changes more than %d MB of %s: a single row, transaction or step of time makes too many rows at once; "+
+			"raise --state-memory (a quarter of this bound), or change the query so that they are aggregated first", limit>>20, what)
+	}
+	return nil
+}
+
 // Each calls fn for the rows of key id whose weights do not cancel.
 func (c *Changes) Each(id int, fn func(row []byte, weight int64)) {
 	for r := c.heads[id]; r >= 0; r = c.rows[r].next {
@@ -146,4 +169,11 @@ func (c *Changes) Reset() {
 	c.heads = keep(c.heads, 4)
 	c.rows = keep(c.rows, 32)
 	c.data = keep(c.data, 1)
+	c.held = 0
+}
+
+// Release takes the rows' memory out of the accounts, and forgets them.
+func (c *Changes) Release(t *state.Tables) {
+	t.Hold(-c.held)
+	c.Reset()
 }

@@ -96,7 +96,7 @@ func (m *Materialize) Push(_ int, b *column.Batch, _ operator.Output) (bool, err
 	for i := range b.Len {
 		m.changes.Add(m.keys.Key(i), m.rows.Key(i), b.Weight(i))
 	}
-	return true, nil
+	return true, m.changes.Account(m.env.Tables, "its rows")
 }
 
 // EndEpoch is operator.Operator's.
@@ -126,7 +126,7 @@ func (m *Materialize) EndEpoch(_ *operator.Epoch, out operator.Output) (bool, er
 			return false, err
 		}
 	}
-	m.changes.Reset()
+	m.changes.Release(m.env.Tables)
 	m.next = 0
 	return true, nil
 }

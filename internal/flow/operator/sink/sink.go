@@ -123,7 +123,7 @@ func (s *Sink) Push(_ int, b *column.Batch, _ operator.Output) (bool, error) {
 	for i := range b.Len {
 		s.changes.Add(s.keys.Key(i), s.rows.Key(i), b.Weight(i))
 	}
-	return true, nil
+	return true, s.changes.Account(s.env.Tables, "the sink's rows")
 }
 
 func (s *Sink) check(b *column.Batch) {
@@ -168,7 +168,7 @@ func (s *Sink) EndEpoch(*operator.Epoch, operator.Output) (bool, error) {
 			return false, err
 		}
 	}
-	s.changes.Reset()
+	s.changes.Release(s.env.Tables)
 	return true, nil
 }
 
