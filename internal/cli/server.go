@@ -29,6 +29,9 @@ func serverCommand() *cobra.Command {
 	cmd.Flags().IntVar(&c.Workers, "workers", 0, "workers of the engine; 0: one a core")
 	cmd.Flags().BoolVar(&c.AutoCreateTopics, "auto-create-topics", true, "make a topic when a Kafka client asks for one that does not exist")
 	cmd.Flags().Int32Var(&c.DefaultPartitions, "default-partitions", 1, "partitions of topics made without saying how many")
+	rate := size(64 << 20)
+	cmd.Flags().DurationVar(&c.Core.Broker.CompactionInterval, "compaction-interval", 15*time.Second, "how often partitions are looked at for compaction")
+	cmd.Flags().Var(&rate, "compaction-rate", "what compaction may read and write in a second")
 	alerts := &c.Core.Broker.LagAlerts
 	cmd.Flags().Int64Var(&alerts.Records, "alert-lag-records", 0, "report a consumer group that has more than this left to read in a partition; 0: none")
 	cmd.Flags().DurationVar(&alerts.Age, "alert-lag-time", 0, "report a consumer group whose next record to read is older than this; 0: none")
@@ -49,6 +52,7 @@ func serverCommand() *cobra.Command {
 			return usage("--log-level %q: debug, info, warn and error are known", *level)
 		}
 		c.StateMemory = int64(memory)
+		c.Core.Broker.CompactionRate = int64(rate)
 		c.Logger = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
 		// Rows live outside the collector's heap or in pooled buffers, so the heap is small: a lower target keeps an idle node small too.
 		debug.SetGCPercent(75)
