@@ -376,19 +376,19 @@ func (c *Consumer) MayCommit(memberID, instance string, epoch int32, versionOK b
 	switch {
 	case m == nil:
 		return UnknownMember
-	case instance != "" && c.static[instance] != memberID:
-		return FencedInstance
-	case m.Classic != nil:
-		if epoch != m.Epoch {
-			return IllegalGeneration
-		}
-		return OK
-	case !versionOK:
+	case m.Classic == nil && !versionOK:
 		return UnsupportedVersion
+	case m.Classic != nil && instance != "" && c.static[instance] != memberID:
+		return FencedInstance
 	case epoch == m.Epoch:
 		return OK
-	case epoch > m.Epoch || epoch < 0:
-		return StaleMemberEpoch
+	}
+	stale := StaleMemberEpoch
+	if m.Classic != nil {
+		stale = IllegalGeneration
+	}
+	if epoch > m.Epoch || epoch < 0 {
+		return stale
 	}
 	for topic, p := range places {
 		t, _ := c.topics.ByName(topic)
@@ -397,7 +397,7 @@ func (c *Consumer) MayCommit(memberID, instance string, epoch int32, versionOK b
 			since, ok = m.Revoking[t.ID][p]
 		}
 		if !ok || since > epoch {
-			return StaleMemberEpoch
+			return stale
 		}
 	}
 	return OK

@@ -339,9 +339,10 @@ func parseAssignment(raw []byte, all *Topics) Partitions {
 // are told to do.
 func (c *Consumer) Downgrade(cfg Config, now time.Time) *Group {
 	g := New(cfg, now)
-	g.generation, g.kind, g.state = c.epoch, consumerKind, Stable
+	g.kind, g.state = consumerKind, Stable
 	for _, old := range c.inOrder() {
 		g.seq++
+		g.generation = max(g.generation, old.Epoch) // which no member has been ahead of that may still be heard of
 		m := &member{
 			ID: old.ID, Instance: old.Instance, ClientID: old.ClientID, Host: old.Host, Session: old.Classic.Session, Rebalance: old.Rebalance,
 			Protocols: old.Classic.Protocols, Assignment: c.encodeAssignment(old), seq: g.seq, synced: true, deadline: old.session,

@@ -1,8 +1,10 @@
 package group
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"time"
@@ -89,7 +91,11 @@ func (ev *ConsumerHeartbeat) Check() ConsumerReply {
 	if ev.Regex != nil && *ev.Regex != "" {
 		var err error
 		if ev.regex, err = compile(*ev.Regex); err != nil {
-			return refused(InvalidRegex, "SubscribedTopicRegex `%s` is not a valid regular expression: %v.", *ev.Regex, err)
+			why := err.Error()
+			if bad := (*syntax.Error)(nil); errors.As(err, &bad) {
+				why = bad.Code.String()
+			}
+			return refused(InvalidRegex, "SubscribedTopicRegex `%s` is not a valid regular expression: %s.", *ev.Regex, why)
 		}
 	}
 	if ev.Epoch != EpochJoin {
@@ -151,7 +157,7 @@ func (c *Consumer) admitStatic(now time.Time, ev *ConsumerHeartbeat, id string) 
 		}
 		return c.add(id, ev.Instance), ConsumerReply{}
 	case holder.Classic == nil && holder.Epoch != EpochLeaveStatic:
-		return nil, refused(UnreleasedInstance, "Static member %s with instance id %s cannot join the group because the instance id is owned by member %s.", id, ev.Instance, holder.ID)
+		return nil, refused(UnreleasedInstance, "Static member %s with instance id %s cannot join the group because the instance id is owned by %s member.", id, ev.Instance, holder.ID)
 	}
 	return c.succeed(holder, id), ConsumerReply{}
 }

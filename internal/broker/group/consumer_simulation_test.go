@@ -33,6 +33,7 @@ type fleetClient struct {
 	owns     map[place]int64 // with the position in it
 	wants    map[place]bool  // the last assignment; nil: none
 	full     bool            // the last answer was lost: say everything again
+	said     Partitions      // what it said last that it holds
 	heard    time.Time
 	lateJoin *ConsumerHeartbeat // a copy of a request to join that is still under way
 }
@@ -282,11 +283,7 @@ func (f *fleet) join(cl *fleetClient) {
 // request is what the client says now.
 func (f *fleet) request(cl *fleetClient) *ConsumerHeartbeat {
 	ev := &ConsumerHeartbeat{MemberID: cl.id, Instance: cl.instance, Epoch: cl.epoch, Rebalance: -1, All: f.topics}
-	settled := len(cl.owns) == len(cl.wants)
-	for pl := range cl.owns {
-		settled = settled && cl.wants[pl]
-	}
-	if !cl.joined || cl.full || !settled || f.rng.IntN(3) == 0 {
+	if !cl.joined || cl.full || !cl.said.equal(cl.owned()) || f.rng.IntN(3) == 0 {
 		ev.Rebalance, ev.HasTopics, ev.Topics, ev.HasOwned, ev.Owned = 5*time.Second, true, cl.topics, true, cl.owned()
 		regex := cl.regex
 		ev.Regex = &regex
@@ -323,6 +320,9 @@ func (f *fleet) beat(cl *fleetClient) {
 		return
 	}
 	cl.full = false
+	if ev.HasOwned {
+		cl.said = ev.Owned
+	}
 	f.hear(cl, &r)
 }
 

@@ -298,7 +298,7 @@ func TestAStaticMemberComesBackUnnoticed(t *testing.T) {
 	s.sync("a1", 1, map[string][]byte{"a1": []byte("0"), "b1": []byte("1")})
 	s.state(Stable)
 
-	r := s.want(s.join("", "b2", static("B")))
+	r := s.want(s.join("", "b2", static("B"), func(j *Join) { j.Protocols[0].Metadata = []byte("says that it holds nothing") }))
 	if r.Code != OK || r.Generation != 1 || r.MemberID != "b2" {
 		t.Fatalf("follower: %+v", r)
 	}

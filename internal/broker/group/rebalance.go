@@ -128,14 +128,14 @@ func (g *Group) rejoin(now time.Time, m *member, ev *Join, out *Output) {
 }
 
 // replaceStatic lets a static member that was restarted take its old place under a new id. In a stable group whose strategy stays the same nobody
-// else notices.
+// else notices. What the member says of itself does not count: it may well say what it holds, which is nothing after a restart.
 func (g *Group) replaceStatic(now time.Time, old *member, ev *Join, out *Output) {
 	for _, t := range []Token{old.join, old.sync} {
 		if t != 0 {
 			out.Replies = append(out.Replies, Reply{Token: t, Code: FencedInstance, Generation: -1, MemberID: old.ID})
 		}
 	}
-	oldID, same := old.ID, sameProtocols(old.Protocols, ev.Protocols)
+	oldID := old.ID
 	delete(g.members, oldID)
 	m := old
 	m.ID, m.join, m.sync = ev.NewID, 0, 0
@@ -147,7 +147,7 @@ func (g *Group) replaceStatic(now time.Time, old *member, ev *Join, out *Output)
 	if wasLeader {
 		g.leader = m.ID
 	}
-	if g.state == Stable && same && (!wasLeader || ev.SkipAssignment || g.protocol == g.choose()) {
+	if g.state == Stable && g.protocol == g.choose() {
 		r := g.joinReply(m, ev.Token)
 		if wasLeader {
 			if ev.SkipAssignment {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/leat-io/leat/internal/broker"
+	"github.com/leat-io/leat/internal/broker/group"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -30,11 +31,17 @@ func describeGroups(_ context.Context, c call, kreq kmsg.Request) (kmsg.Response
 				sg.ErrorCode, sg.ErrorMessage = kerr.GroupIDNotFound.Code, kmsg.StringPtr("Group "+id+notThere(ok, " is not a classic group."))
 			}
 		default:
-			sg.State, sg.ProtocolType, sg.Protocol = info.State, info.Kind, info.Protocol
+			sg.State, sg.ProtocolType = info.State, info.Kind
+			stable := info.State == group.Stable.String() // otherwise what members have is on its way to be something else
+			if stable {
+				sg.Protocol = info.Protocol
+			}
 			for _, m := range info.Members {
 				sm := kmsg.NewDescribeGroupsResponseGroupMember()
 				sm.MemberID, sm.InstanceID, sm.ClientID, sm.ClientHost = m.MemberID, nullable(m.Instance), m.ClientID, m.Host
-				sm.ProtocolMetadata, sm.MemberAssignment = m.Metadata, m.Assignment
+				if stable {
+					sm.ProtocolMetadata, sm.MemberAssignment = m.Metadata, m.Assignment
+				}
 				sg.Members = append(sg.Members, sm)
 			}
 		}
