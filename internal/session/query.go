@@ -101,7 +101,7 @@ func (s *Session) runPlan(ctx context.Context, p *plan.Plan, t *tx, visit func(b
 		opts.Tables = func(ctx context.Context, scan *plan.Node, emit func(*column.Batch) error) error {
 			r := cat.Relation(scan.Scan.Relation)
 			if r.Kind == catalog.SystemView {
-				return s.emitJobs(scan, emit)
+				return s.emitSystem(r, scan, emit)
 			}
 			in := &rowInput{s: s, r: r, scan: scan, emit: emit}
 			if t != nil {
