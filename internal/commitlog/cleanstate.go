@@ -47,9 +47,13 @@ func decodeCleanState(b string) (cleanState, error) {
 func (l *Log) loadCleanState() error {
 	l.clean = cleanState{horizon: -1, transactional: true}
 	path := l.m.o.FS.PathJoin(l.dir, cleanName)
-	b, err := vfs.ReadFile(l.m.o.FS, path, 1<<20)
+	var b []byte
+	var err error
+	if !l.unmade {
+		b, err = vfs.ReadFile(l.m.o.FS, path, 1<<20)
+	}
 	switch {
-	case vfs.NotExist(err):
+	case l.unmade || vfs.NotExist(err):
 		l.clean.transactional = false
 		if l.config.Compact && l.known {
 			l.clean.holes, l.clean.transactional = l.end, true
