@@ -272,8 +272,14 @@ func (r *reset) commit(ctx context.Context, a *cluster, rows []moveRow) error {
 	for _, row := range rows {
 		offsets.AddOffset(row.Topic, row.Partition, row.After, -1)
 	}
-	done, err := a.CommitOffsets(ctx, r.group, offsets)
-	if err != nil {
+	var done kadm.OffsetResponses
+	err := patiently(ctx, func() (err error) {
+		if done, err = a.CommitOffsets(ctx, r.group, offsets); err == nil {
+			err = done.Error()
+		}
+		return err
+	})
+	if err != nil && done == nil {
 		return refused(fmt.Sprintf("group %q", r.group), err, "")
 	}
 	var failed []error
