@@ -139,6 +139,7 @@ func (r *reader) record(at, end int64) (*record.Record, error) {
 				return nil, fmt.Errorf("%s, behind offset %d: %w", r.partition, at-1, err)
 			}
 			r.open = false
+			at = max(at, r.batches.Header().NextOffset()) // the last records of the batch may have been compacted away
 		}
 		batch, err := r.batch(at, end)
 		if err != nil || batch == nil {
@@ -150,7 +151,11 @@ func (r *reader) record(at, end int64) (*record.Record, error) {
 		if err := r.batches.Reset(batch); err != nil {
 			return nil, fmt.Errorf("%s at offset %d: %w", r.partition, at, err)
 		}
-		r.open = !r.batches.Header().Control()
+		if h := r.batches.Header(); h.Control() {
+			at = max(at, h.NextOffset())
+		} else {
+			r.open = true
+		}
 	}
 }
 
