@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
@@ -107,6 +108,10 @@ func readBounded(dst []byte, r io.Reader, limit int) ([]byte, error) {
 	}
 }
 
+// noRoomInBlock is in the error of the decoder's fast path when the room ends within a block. It has no error value of its own for that, and says the
+// same of a block that is larger than it may be, which more room does not help: that is found at the limit.
+const noRoomInBlock = "output bigger than max block size"
+
 // expandZstd grows the room for the output step by step: a frame need not say its size, and one that does may lie.
 func (d *decompressor) expandZstd(src []byte, limit int) ([]byte, error) {
 	z, err := zstdDecoder()
@@ -128,7 +133,7 @@ func (d *decompressor) expandZstd(src []byte, limit int) ([]byte, error) {
 		if err == nil {
 			return out, nil
 		}
-		if !errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+		if !errors.Is(err, zstd.ErrDecoderSizeExceeded) && !strings.Contains(err.Error(), noRoomInBlock) {
 			return nil, err
 		}
 		if room >= limit {
