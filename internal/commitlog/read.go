@@ -140,7 +140,7 @@ func (l *Log) rebuildIndex(s *segment) error {
 }
 
 // Read returns whole batches, from the one that has offset on, up to maxBytes and with every record below limit. With atLeastOne the first
-// batch is returned even if it is larger. An empty Chunk says that there is nothing at offset yet, or within the limits.
+// batch is returned even if it is larger. An empty Chunk says that there is nothing from offset to its Next, and nothing at Next yet or within the limits.
 func (l *Log) Read(offset int64, maxBytes int, limit int64, atLeastOne bool) (Chunk, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,6 +192,8 @@ func (l *Log) readSegment(s *segment, offset int64, maxBytes int, limit int64, a
 			begin, end = pos, pos
 			c.First, c.Next = h.BaseOffset, offset
 			if h.NextOffset() > limit {
+				// What compaction has removed ahead of the batch is read.
+				c.Next = max(offset, min(h.BaseOffset, limit))
 				return false
 			}
 			if int64(h.Size()) > int64(maxBytes) && !atLeastOne {
