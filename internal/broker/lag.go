@@ -175,7 +175,7 @@ func (p *Partition) timeOfBatch(offset int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if _, compacted := h.DeleteHorizon(); compacted || h.LogAppendTime() { // what stands in the place of the base timestamp is something else
+	if h.LogAppendTime() {
 		return h.MaxTimestamp, nil
 	}
 	return h.BaseTimestamp, nil

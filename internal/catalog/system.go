@@ -27,6 +27,7 @@ var systemViews = []*Relation{{
 		{Name: "rows_failed", Type: column.TInt64, NotNull: true},
 		{Name: "rows_unmatched", Type: column.TInt64, NotNull: true},
 		{Name: "records_dead", Type: column.TInt64, NotNull: true},
+		{Name: "held_by", Type: column.TText},
 	},
 }, {
 	ID: 2, Schema: PublicSchema, Name: MemoryView, Kind: SystemView, PrimaryKey: []int{0},

@@ -99,24 +99,6 @@ func answer(about string, code int16, message *string) error {
 	return refused(about, kerr.ErrorForCode(code), text)
 }
 
-// coordinatorPatience is how long a coordinator may be on its way: a fresh Apache Kafka makes it when it is asked for first.
-const coordinatorPatience = 15 * time.Second
-
-// patiently runs fn again while the answer is that this may help.
-func patiently(ctx context.Context, fn func() error) error {
-	for deadline := time.Now().Add(coordinatorPatience); ; {
-		err := fn()
-		if err == nil || !kerr.IsRetriable(err) || errors.Is(err, kerr.UnknownTopicOrPartition) || time.Now().After(deadline) {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
 // serverError is a refusal with the code that it was refused with.
 type serverError struct {
 	text string

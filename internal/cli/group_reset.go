@@ -272,14 +272,8 @@ func (r *reset) commit(ctx context.Context, a *cluster, rows []moveRow) error {
 	for _, row := range rows {
 		offsets.AddOffset(row.Topic, row.Partition, row.After, -1)
 	}
-	var done kadm.OffsetResponses
-	err := patiently(ctx, func() (err error) {
-		if done, err = a.CommitOffsets(ctx, r.group, offsets); err == nil {
-			err = done.Error()
-		}
-		return err
-	})
-	if err != nil && done == nil {
+	done, err := a.CommitOffsets(ctx, r.group, offsets)
+	if err != nil {
 		return refused(fmt.Sprintf("group %q", r.group), err, "")
 	}
 	var failed []error

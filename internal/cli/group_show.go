@@ -173,11 +173,7 @@ func newPosition(topic string, partition int32, committed int64, b bounds) posit
 
 // committedOffsets returns where a group stands, by topic and partition.
 func committedOffsets(ctx context.Context, a *cluster, group string) (map[string]map[int32]int64, error) {
-	var fetched kadm.OffsetResponses
-	err := patiently(ctx, func() (err error) {
-		fetched, err = a.FetchOffsets(ctx, group)
-		return err
-	})
+	fetched, err := a.FetchOffsets(ctx, group)
 	if err != nil {
 		return nil, refused(fmt.Sprintf("group %q", group), err, "")
 	}

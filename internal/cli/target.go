@@ -28,9 +28,8 @@ const (
 )
 
 // targetHelp says what parseTarget reads.
-const targetHelp = `A place is start (also earliest, beginning, oldest), end (also latest, newest), an offset (42), so many records after the
-start (+10) or before the end (-10), or a time: the first record at or after it.
-` + whenHelp
+const targetHelp = `A place is start (also earliest, beginning, oldest), end (also latest, newest), an offset (42), so many records after the start (+10) or
+before the end (-10), or a time: the first record at or after it. ` + whenHelp
 
 func parseTarget(text string, now time.Time) (target, error) {
 	s := strings.ToLower(strings.TrimSpace(text))

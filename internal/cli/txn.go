@@ -73,11 +73,7 @@ func txnDescribe(brokers *string) *cobra.Command {
 	out := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		return admin(cmd.Context(), *brokers, func(a *cluster) error {
-			var all kadm.DescribedTransactions
-			err := patiently(cmd.Context(), func() (err error) {
-				all, err = a.DescribeTransactions(cmd.Context(), names...)
-				return err
-			})
+			all, err := a.DescribeTransactions(cmd.Context(), names...)
 			if err != nil {
 				return refused("transactions", err, "")
 			}
@@ -93,10 +89,8 @@ func txnDescribe(brokers *string) *cobra.Command {
 				}
 				if t.StartTimestamp > 0 {
 					at := time.UnixMilli(t.StartTimestamp)
-					d.Started = &at
-					if age := seconds(time.Since(at).Seconds()); t.State == "Ongoing" {
-						d.Age = &age
-					}
+					age := seconds(time.Since(at).Seconds())
+					d.Started, d.Age = &at, &age
 				}
 				for _, ps := range t.Topics.Sorted() {
 					slices.Sort(ps.Partitions)

@@ -47,13 +47,9 @@ func decodeCleanState(b string) (cleanState, error) {
 func (l *Log) loadCleanState() error {
 	l.clean = cleanState{horizon: -1, transactional: true}
 	path := l.m.o.FS.PathJoin(l.dir, cleanName)
-	var b []byte
-	var err error
-	if !l.unmade {
-		b, err = vfs.ReadFile(l.m.o.FS, path, 1<<20)
-	}
+	b, err := vfs.ReadFile(l.m.o.FS, path, 1<<20)
 	switch {
-	case l.unmade || vfs.NotExist(err):
+	case vfs.NotExist(err):
 		l.clean.transactional = false
 		if l.config.Compact && l.known {
 			l.clean.holes, l.clean.transactional = l.end, true

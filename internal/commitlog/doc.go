@@ -10,8 +10,6 @@
 //   - A recorded end is never beyond what is durable in the journal, nor beyond what is durable in the file.
 //   - No batch whose checksum does not match is ever returned.
 //   - Indexes are hints: an entry that does not lead to a batch is noticed, and the index is built again.
-//   - Compaction replaces sealed segments below the recorded end, and below the first open transaction, one group at a time: readers and crashes meet
-//     the old segments or the new one. The offset, time and bytes of a record that stays do not change.
 //   - Damage below the recorded end is an error that names file and position, and concerns one partition only.
 package commitlog
 

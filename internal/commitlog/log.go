@@ -33,7 +33,6 @@ type Log struct {
 	segments   []*segment // by base; the last is active
 	begun      time.Time  // of the active segment
 	unmade     bool       // the folder is not there yet
-	stale      bool       // or one is that nothing of is wanted
 	dirChanged bool       // files were made or removed since the folder was synced
 	dirty      bool
 	buf        []byte
@@ -128,13 +127,17 @@ func (l *Log) load() error {
 	fs := l.m.o.FS
 	var names []string
 	var err error
-	// A folder that is not there is made with the first file: ten thousand of them must not be waited for. One with nothing that was recorded, an
-	// earlier topic's, or written after the checkpoint and so in the journal still, goes then.
-	there := l.m.present(l.name)
-	l.stale = there && l.fresh && l.known
-	if l.unmade = !there || l.stale; !l.unmade {
+	// A folder that is not there is made with the first file: ten thousand of them must not be waited for.
+	if l.unmade = !l.m.present(l.name); !l.unmade {
 		if names, err = fs.List(l.dir); err != nil && !vfs.NotExist(err) {
 			return fmt.Errorf("open log %s: %w", l.name, err)
+		}
+		if len(names) > 0 && l.fresh && l.known {
+			// Nothing in it was recorded: an earlier topic's, or written after the checkpoint and so in the journal still.
+			if err := fs.RemoveAll(l.dir); err != nil {
+				return fmt.Errorf("open log %s: %w", l.name, err)
+			}
+			names = nil
 		}
 		if err := vfs.MkdirAll(fs, l.dir); err != nil {
 			return fmt.Errorf("open log %s: %w", l.name, err)
@@ -192,12 +195,6 @@ func (l *Log) load() error {
 func (l *Log) makeDir() error {
 	if !l.unmade {
 		return nil
-	}
-	if l.stale {
-		if err := l.m.o.FS.RemoveAll(l.dir); err != nil && !vfs.NotExist(err) {
-			return err
-		}
-		l.stale = false
 	}
 	if err := l.m.o.FS.MkdirAll(l.dir, 0o755); err != nil {
 		return err

@@ -48,7 +48,8 @@ type Bounded interface {
 // Partition reads one partition for one worker. Only one goroutine uses it at a time.
 type Partition interface {
 	// Read decodes rows from the positions [from, to), at most max of them (it may do fewer), into out, which it resets first.
-	// It returns the position to go on from, which is greater than from unless from == to. Rows that are not there any more
+	// It returns the position to go on from, which is greater than from unless from == to, or unless it gave rows out that all stand at one
+	// position (a transaction, where it is committed) and there are more of them: then the next call goes on with these. Rows that are not there any more
 	// (deleted by retention) are an error that says how many are missing; positions without a row (control records, gaps left
 	// by compaction) are passed over.
 	Read(from, to int64, max int, out *Rows) (next int64, err error)
@@ -62,8 +63,11 @@ type Rows struct {
 	// Cols has one vector of Len values for each column that was asked for, in that order. Read may fill the vectors that are
 	// there or put its own in their place.
 	Cols []*column.Vector
-	// Offsets has each row's position.
+	// Offsets has each row's offset.
 	Offsets []int64
+	// Positions has each row's position where that is not its offset: a record of a transaction stands where the transaction is committed. Empty: all
+	// stand at their offsets.
+	Positions []int64
 	// Appended is when each row was appended to the log, in microseconds, which bounds how far ahead its event time may be;
 	// empty when the source does not know (a generator): then nothing is bounded.
 	Appended []int64
@@ -78,9 +82,25 @@ type Rows struct {
 
 // Bad is one record that could not be decoded.
 type Bad struct {
-	Offset int64
-	Reason string
-	Data   []byte // the record's value as it came
+	Offset   int64
+	Position int64 // as Rows.Positions
+	Reason   string
+	Data     []byte // the record's value as it came
+}
+
+// At is to be called before the first row whose position, at, is not its offset: the rows before it stand at theirs.
+func (r *Rows) At(at int64) {
+	if len(r.Positions) == 0 {
+		r.Positions = append(r.Positions, r.Offsets...)
+	}
+}
+
+// Position is where the row stands.
+func (r *Rows) Position(row int) int64 {
+	if len(r.Positions) > 0 {
+		return r.Positions[row]
+	}
+	return r.Offsets[row]
 }
 
 // Reset empties r for a reader of n columns, keeping memory.
@@ -90,7 +110,7 @@ func (r *Rows) Reset(n int) {
 		r.Cols = append(r.Cols, &column.Vector{})
 	}
 	r.Cols = r.Cols[:n]
-	r.Offsets, r.Appended, r.Raw, r.Make = r.Offsets[:0], r.Appended[:0], nil, nil
+	r.Offsets, r.Positions, r.Appended, r.Raw, r.Make = r.Offsets[:0], r.Positions[:0], r.Appended[:0], nil, nil
 	clear(r.Bad)
 	r.Bad = r.Bad[:0]
 }

@@ -54,18 +54,9 @@ var comparisons = func() []Overload {
 			switch t.Kind {
 			case column.Int16, column.Int32, column.Int64, column.Date, column.Time, column.Timestamp, column.Timestamptz:
 				o.selects = func(s *Site) selectKernel { return compareSelect(s.Args[0].Kind, rel) }
-			case column.Text, column.Bytea:
-				if rel == eq {
-					o.selects = func(s *Site) selectKernel {
-						if !constantSide(s.Consts) {
-							return nil
-						}
-						return selectTexts
-					}
-				}
 			case column.Numeric:
 				o.selects = func(s *Site) selectKernel {
-					if !constantSide(s.Consts) {
+					if (s.Consts[0] != nil) == (s.Consts[1] != nil) {
 						return nil
 					}
 					bound := &decimal.Bound{}

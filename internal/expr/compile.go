@@ -236,7 +236,7 @@ func (c *compiler) call(n *Node, args []unit) (unit, error) {
 	if err != nil {
 		return unit{}, err
 	}
-	e := &callEval{args: args, strict: !o.CallsOnNull, total: o.Total || o.dense, sure: o.Total, varlen: n.Type.Kind.Varlen(), typ: n.Type}
+	e := &callEval{args: args, strict: !o.CallsOnNull, total: o.Total || o.dense, varlen: n.Type.Kind.Varlen(), typ: n.Type}
 	if e.kernel, err = o.Make(s); err != nil {
 		return unit{}, err
 	}
@@ -245,14 +245,10 @@ func (c *compiler) call(n *Node, args []unit) (unit, error) {
 	}
 	e.konst = o.Volatility != Volatile
 	e.vecs, e.consts = make([]*column.Vector, len(args)), make([]bool, len(args))
-	e.plain = true
 	known := true // a constant argument may still depend on the statement's time or zone
 	for i, a := range args {
 		e.consts[i] = a.konst
 		e.konst = e.konst && a.konst
-		if _, column := a.evaluator.(columnEval); !column && !a.konst {
-			e.plain = false
-		}
 		known = known && a.value != nil
 	}
 	if e.konst && known && o.Volatility == Immutable {

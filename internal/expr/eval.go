@@ -121,9 +121,6 @@ type callEval struct {
 	total   bool
 	konst   bool
 	varlen  bool
-	sure    bool // no row can fail
-	plain   bool // all arguments are columns or constants
-	all     bool // the last result has all rows, whatever was selected
 
 	out   column.Vector
 	spare column.Bitmap
@@ -133,7 +130,6 @@ type callEval struct {
 
 func (e *callEval) eval(r *run, sel []int32) *column.Vector {
 	n, want := r.n, sel
-	e.all = false
 	if e.konst {
 		n, sel = 1, nil
 	}
@@ -207,7 +203,6 @@ func (e *callEval) eval(r *run, sel []int32) *column.Vector {
 		e.kernel(c)
 	}
 	r.fan = false
-	e.all = e.plain && (c.all || e.sure && !e.varlen && sel == nil)
 	return out
 }
 

@@ -39,7 +39,6 @@ type Call struct {
 	e    *callEval
 	want []int32 // the selection that the caller asked for, whatever Sel is
 	w    TextWriter
-	all  bool // the kernel has computed all rows, whatever was selected; none can fail
 }
 
 // Rows are the rows to compute, ascending: Sel, or all.

@@ -34,9 +34,6 @@ func (e sharedEval) eval(r *run, sel []int32) *column.Vector {
 	}
 	v := e.own.eval(r, sel)
 	if r.err == nil {
-		if e.own.all {
-			sel = nil
-		}
 		m.keep(r, v, sel)
 	}
 	return v

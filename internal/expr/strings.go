@@ -14,12 +14,12 @@ import (
 // stringFunctions count and change characters: in UTF-8, with shorter loops for text that is all ASCII. Upper and lower case are
 // Unicode's simple mappings, as PostgreSQL has them with a UTF-8 locale.
 var stringFunctions = []Overload{
-	charLength("length"), charLength("char_length"), charLength("character_length"),
+	lengthOf("length", tText, charCount), lengthOf("char_length", tText, charCount), lengthOf("character_length", tText, charCount),
 	lengthOf("length", tBytea, byteCount),
 	lengthOf("octet_length", tText, byteCount), lengthOf("octet_length", tBytea, byteCount),
 	lengthOf("bit_length", tText, bitCount), lengthOf("bit_length", tBytea, bitCount),
 	lengthOf("ascii", tText, codePoint),
-	caseOf("lower", 'A', appendLower), caseOf("upper", 'a', appendUpper), textOf("initcap", appendInitcap), textOf("reverse", appendReverse),
+	textOf("lower", appendLower), textOf("upper", appendUpper), textOf("initcap", appendInitcap), textOf("reverse", appendReverse),
 	trims("btrim", trimLeft|trimRight), trims("ltrim", trimLeft), trims("rtrim", trimRight),
 	trimsSet("btrim", tText, trimLeft|trimRight), trimsSet("ltrim", tText, trimLeft), trimsSet("rtrim", tText, trimRight),
 	trimsSet("btrim", tBytea, trimLeft|trimRight), trimsSet("ltrim", tBytea, trimLeft), trimsSet("rtrim", tBytea, trimRight),

@@ -176,6 +176,7 @@ type DeadLetter struct {
 	Source    string
 	Partition int32
 	Offset    int64
+	Position  int64 // where its reader met it: as connector.Rows.Positions
 	Reason    string
 	Data      []byte
 }

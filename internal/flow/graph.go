@@ -27,8 +27,8 @@ type node struct {
 	exchange  *exchange
 	backfill  *backfill
 	lates     []*sink.Late // of a window with a late topic, by worker; nil where no row came
-	filter    *expr.Node // of a projection that does the filter before it, too
-	late      []bool     // of a scan before a filter, by column: the filter does not look at it
+	filter    *expr.Node   // of a projection that does the filter before it, too
+	late      []bool       // of a scan before a filter, by column: the filter does not look at it
 }
 
 // edge leads to an input port of a node.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/flow/operator"
 	"github.com/leat-io/leat/internal/pgerr"
@@ -24,6 +25,8 @@ type OnceOptions struct {
 	Tables Input // rows of tables and views, from a snapshot
 	// Sources has the sources that the plan scans. They are read from their beginning to their ends at the time of the call.
 	Sources map[uint64]*SourceSpec
+	// Ends tells where sources end, all at one instant; nil: each is asked by itself.
+	Ends func([]connector.Source) [][]int64
 	// MemoryBytes bounds what the query keeps, 0: not bounded.
 	MemoryBytes int64
 }
@@ -68,10 +71,23 @@ func RunOnce(ctx context.Context, p *plan.Plan, o OnceOptions, visit func(*colum
 		i.budget()
 	}
 	e := &Epoch{Number: 1, Now: o.Now, final: true}
-	for _, r := range i.readers {
-		ends := r.spec.Source.Ends(nil)
-		r.state.grow(len(ends))
-		for p, end := range ends {
+	sources := make([]connector.Source, len(i.readers))
+	for k, r := range i.readers {
+		sources[k] = r.spec.Source
+	}
+	if o.Ends == nil {
+		o.Ends = func(sources []connector.Source) [][]int64 {
+			ends := make([][]int64, len(sources))
+			for k, s := range sources {
+				ends[k] = s.Ends(nil)
+			}
+			return ends
+		}
+	}
+	all := o.Ends(sources)
+	for k, r := range i.readers {
+		r.state.grow(len(all[k]))
+		for p, end := range all[k] {
 			if from := r.state.Partitions[p].Offset; end > from {
 				e.Reads = append(e.Reads, Read{Reader: r.id, Partition: p, From: from, To: end})
 			}

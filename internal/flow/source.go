@@ -125,13 +125,13 @@ func (w *worker) readChunk(t *readTask) (err error) {
 	if err != nil {
 		return err
 	}
-	if next <= t.next {
+	if next <= t.next && in.rows.Len+len(in.rows.Bad) == 0 {
 		return fmt.Errorf("the connector made no progress")
 	}
 	t.next = next
 	for _, b := range in.rows.Bad {
 		in.counts.Dead++
-		w.letter(t.r, t.p, b.Offset, b.Reason, b.Data)
+		w.letter(t.r, t.p, b.Offset, max(b.Offset, b.Position), b.Reason, b.Data)
 	}
 	if in.rows.Len == 0 {
 		return nil
@@ -147,9 +147,9 @@ func (w *worker) readChunk(t *readTask) (err error) {
 	return nil
 }
 
-func (w *worker) letter(r *reader, p int, offset int64, reason string, data []byte) {
+func (w *worker) letter(r *reader, p int, offset, position int64, reason string, data []byte) {
 	w.dead = append(w.dead, DeadLetter{
-		Relation: r.spec.Relation, Source: r.spec.Name, Partition: int32(p), Offset: offset, Reason: reason, Data: slices.Clone(data),
+		Relation: r.spec.Relation, Source: r.spec.Name, Partition: int32(p), Offset: offset, Position: position, Reason: reason, Data: slices.Clone(data),
 	})
 }
 
@@ -238,7 +238,7 @@ func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
 		if in.rows.Raw != nil {
 			data = in.rows.Raw(row)
 		}
-		w.letter(r, t.p, in.rows.Offsets[row], why, data)
+		w.letter(r, t.p, in.rows.Offsets[row], in.rows.Position(row), why, data)
 	}
 	for i, c := range b.Cols {
 		if c == nil {

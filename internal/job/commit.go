@@ -123,11 +123,12 @@ func (x *island) advance(g cutGroup) {
 // setTargets notes where the job's sources end now; mu is held.
 func (x *island) setTargets(j *job) {
 	j.targets = j.targets[:0]
-	for _, r := range x.flow.Readers() {
+	ends := x.readerEnds()
+	for i, r := range x.flow.Readers() {
 		if !slices.Contains(r.Jobs, j.relation.ID) {
 			continue
 		}
-		for p, end := range r.Source.Ends(nil) {
+		for p, end := range ends[i] {
 			if end < unboundedEnd {
 				j.targets = append(j.targets, target{r.Relation, p, end})
 			}

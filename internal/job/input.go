@@ -222,7 +222,7 @@ func (x *island) gatherGroup(in *input, g cutGroup, readers map[int]*flow.Reader
 	lagging := int64(0)
 	for i, c := range g.members {
 		from[i] = offsetOf(readers[c.reader], c.partition)
-		if parts[i].Appended() > from[i] {
+		if parts[i].Decided() > from[i] {
 			lagging++
 			if t := maxTimeOf(readers[c.reader], c.partition); t != noTime && (behind == noTime || t < behind) {
 				behind = t
@@ -261,7 +261,7 @@ func (x *island) gatherGroup(in *input, g cutGroup, readers map[int]*flow.Reader
 // wholeBatches moves a limit to an end of a batch: a statement's records in one partition are one batch, which no epoch may split. It moves
 // down, or up if nothing would be left.
 func wholeBatches(p *broker.Partition, from, limit int64) int64 {
-	if limit <= from || limit >= p.Appended() {
+	if limit <= from || limit >= p.Decided() {
 		return limit
 	}
 	c, err := p.Read(limit, 1, broker.ViewAppended, true)

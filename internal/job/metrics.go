@@ -46,6 +46,8 @@ var (
 		"The watermark that a relation has reached, seconds since the Unix epoch.", []string{"relation"}, nil)
 	lagDesc = prometheus.NewDesc("leat_event_time_lag_seconds",
 		"How far a relation's watermark is behind the clock.", []string{"relation"}, nil)
+	heldDesc = prometheus.NewDesc("leat_job_held_seconds",
+		"How long the oldest open Kafka transaction has been open that keeps a source of the relation from being read to its end; 0: there is none.", []string{"relation"}, nil)
 	runningDesc = prometheus.NewDesc("leat_job_running", "1 if the job runs, 0 if it has stopped.", []string{"relation"}, nil)
 )
 
@@ -79,6 +81,11 @@ func (m *Manager) Collect(ch chan<- prometheus.Metric) {
 			running = 0
 		}
 		gauge(runningDesc, running)
+		held := 0.0
+		if s.Held != nil {
+			held = m.o.Clock.Now().Sub(s.Held.Since).Seconds()
+		}
+		gauge(heldDesc, held)
 		if s.Watermark != flow.NoTime && s.Watermark != flow.EndOfTime {
 			gauge(watermarkDesc, float64(s.Watermark)/1e6)
 			gauge(lagDesc, math.Max(0, (now-float64(s.Watermark))/1e6))

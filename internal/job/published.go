@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/leat-io/leat/internal/broker"
 	"github.com/leat-io/leat/internal/catalog"
 	"github.com/leat-io/leat/internal/flow"
 	"github.com/leat-io/leat/internal/journal"
@@ -174,21 +175,16 @@ func (m *Manager) CatchUp(ctx context.Context) error {
 	return m.o.Applier.Publish(m.o.Journal.Durable())
 }
 
-// ends are where the island's sources over the log end now.
+// ends are where the island's sources over the log can be read to now: open transactions are not waited for.
 func (x *island) ends() []Position {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	var out []Position
-	for _, r := range x.flow.Readers() {
-		if log, ok := r.Source.(LogSource); ok {
-			for i, p := range log.LogPartitions() {
-				out = append(out, Position{Relation: r.Relation, Partition: i, Offset: p.Appended()})
-			}
-		} else if b, ok := r.Source.(interface{ Ends([]int64) []int64 }); ok {
-			for i, end := range b.Ends(nil) {
-				if end < unboundedEnd {
-					out = append(out, Position{Relation: r.Relation, Partition: i, Offset: end})
-				}
+	ends := x.readerEnds()
+	for i, r := range x.flow.Readers() {
+		for p, end := range ends[i] {
+			if end < unboundedEnd {
+				out = append(out, Position{Relation: r.Relation, Partition: p, Offset: end})
 			}
 		}
 	}
@@ -206,7 +202,8 @@ type RelationStatus struct {
 	Err       error
 	Watermark int64 // microseconds, flow.NoTime before there is one
 	Counts    Counts
-	Checksum  uint64 // of a checksum sink, over the rows of this run
+	Checksum  uint64       // of a checksum sink, over the rows of this run
+	Held      *broker.Held // the oldest open transaction that keeps a source's partition from being read to its end; nil: none does
 	Readers   []flow.Reader
 }
 
@@ -225,6 +222,7 @@ func (m *Manager) Status() []RelationStatus {
 		j.mu.Unlock()
 		s.Island = x.id()
 		s.Counts.Dead = m.deadOf(r)
+		s.Held = m.heldOf(r)
 		out = append(out, s)
 	}
 	return out
@@ -243,6 +241,35 @@ func (m *Manager) deadOf(r *catalog.Relation) (dead int64) {
 		}
 	}
 	return dead
+}
+
+// heldOf finds the oldest open transaction in a topic that the relation's query reads.
+func (m *Manager) heldOf(r *catalog.Relation) (oldest *broker.Held) {
+	if r.Plan == nil {
+		return nil
+	}
+	for _, n := range r.Plan.Nodes {
+		if n.Scan == nil || !n.Scan.Source {
+			continue
+		}
+		source := m.Catalog().Relation(n.Scan.Relation)
+		if source == nil || source.Topic == "" {
+			continue
+		}
+		topic, ok := m.o.Broker.Topic(source.Topic)
+		if !ok {
+			continue
+		}
+		for _, p := range topic.Partitions() {
+			if p.Decided() >= p.Appended() {
+				continue
+			}
+			if h, ok := m.o.Broker.HeldBack(p); ok && (oldest == nil || h.Since.Before(oldest.Since)) {
+				oldest = &h
+			}
+		}
+	}
+	return oldest
 }
 
 // id names the island: the smallest id of its jobs.

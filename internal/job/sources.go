@@ -66,7 +66,7 @@ func (s *sources) fresh(letters []flow.DeadLetter) []flow.DeadLetter {
 			marks = append([]int64(nil), s.letters[l.Relation]...)
 			before[l.Relation] = marks
 		}
-		if int(l.Partition) < len(marks) && l.Offset < marks[l.Partition] {
+		if int(l.Partition) < len(marks) && l.Position < marks[l.Partition] {
 			continue
 		}
 		at := place{l.Relation, int32(l.Partition), l.Offset}
@@ -78,7 +78,7 @@ func (s *sources) fresh(letters []flow.DeadLetter) []flow.DeadLetter {
 		for len(now) <= int(l.Partition) {
 			now = append(now, 0)
 		}
-		now[l.Partition] = max(now[l.Partition], l.Offset+1)
+		now[l.Partition] = max(now[l.Partition], l.Position+1)
 		s.letters[l.Relation] = now
 		out = append(out, l)
 	}

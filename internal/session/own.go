@@ -2,10 +2,13 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/leat-io/leat/internal/broker"
 	"github.com/leat-io/leat/internal/catalog"
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/expr"
@@ -304,9 +307,24 @@ func (s *Session) jobs() *column.Batch {
 		c[8].AppendInt64(j.Counts.Failed)
 		c[9].AppendInt64(j.Counts.Unmatched)
 		c[10].AppendInt64(j.Counts.Dead)
+		if j.Held == nil {
+			c[11].AppendNull()
+		} else {
+			c[11].AppendString(heldBy(j.Held, s.e.o.Clock.Now()))
+		}
 		b.EndRow(1)
 	}
 	return b
+}
+
+// heldBy says which open transaction a relation waits for.
+func heldBy(h *broker.Held, now time.Time) string {
+	id := h.Transactional
+	if id == "" {
+		id = "unknown"
+	}
+	return fmt.Sprintf("open transaction of transactional id %q (producer %d) for %s, in %s from offset %d on",
+		id, h.ProducerID, now.Sub(h.Since).Round(100*time.Millisecond), h.Partition, h.Offset)
 }
 
 // memory lists the pools of the memory budget as rows of the system view.

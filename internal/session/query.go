@@ -8,8 +8,10 @@ import (
 
 	"github.com/leat-io/leat/internal/catalog"
 	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/flow"
+	"github.com/leat-io/leat/internal/job"
 	"github.com/leat-io/leat/internal/pgerr"
 	"github.com/leat-io/leat/internal/rowenc"
 	"github.com/leat-io/leat/internal/sql/bind"
@@ -84,6 +86,7 @@ func (s *Session) runPlan(ctx context.Context, p *plan.Plan, t *tx, visit func(b
 		stored = true
 	}
 	opts := flow.OnceOptions{Now: s.context().Now, Sources: sources, MemoryBytes: s.e.o.QueryMemory}
+	opts.Ends = func(sources []connector.Source) [][]int64 { return job.Ends(s.e.o.Broker, sources) }
 	if stored {
 		published, err := jobs.Publish(ctx, s.writes...)
 		if err != nil {

@@ -551,18 +551,3 @@ func TestTopicsComeAndGo(t *testing.T) {
 		t.Errorf("got %s", rs[0].Value)
 	}
 }
-
-func TestTransactionsAreRefusedClearly(t *testing.T) {
-	t.Parallel()
-	n := kafkatest.Start(t, kafkatest.Options{})
-	cl := client(t, n, kgo.TransactionalID("x"))
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	err := cl.BeginTransaction()
-	if err == nil {
-		err = cl.ProduceSync(ctx, numbered("t", "", 1)...).FirstErr()
-	}
-	if err == nil || !strings.Contains(err.Error(), "TRANSACTIONAL_ID_AUTHORIZATION_FAILED") {
-		t.Errorf("got %v", err)
-	}
-}

@@ -29,6 +29,11 @@ type reader struct {
 	values  [][]byte // the rows' values, for dead letters
 	settled int      // of these, how many lie in data
 	data    []byte   // copies of values whose memory was needed again
+
+	txn        transaction
+	held       []heldBatch // transactional batches of the chunk so far
+	heldFrom   int64       // offset where the chunk begins
+	pastBuffer []byte      // memory of txn.past
 }
 
 func newReader(s *Source, p *broker.Partition, columns []int) (*reader, error) {
@@ -78,18 +83,36 @@ func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, er
 	}
 	at := from
 	for at < to && out.Len < limit && len(out.Bad) < limit {
+		if r.txn.active {
+			rec, err := r.transactional()
+			if err != nil {
+				return from, err
+			}
+			if rec == nil {
+				r.txn.active = false
+				at = r.txn.marker + 1
+				continue
+			}
+			out.At(r.txn.marker)
+			r.row(rec, r.txn.marker, out)
+			continue
+		}
 		rec, err := r.record(at, to)
 		if err != nil {
 			return from, err
+		}
+		if r.txn.active { // its marker is next
+			at = r.txn.marker
+			continue
 		}
 		if rec == nil { // nothing but gaps up to the end of the range
 			at = to
 			break
 		}
 		at = rec.Offset + 1
-		r.row(rec, out)
+		r.row(rec, rec.Offset, out)
 	}
-	if r.open || len(r.chunk) > 0 {
+	if r.open || r.txn.active || len(r.chunk) > 0 {
 		r.next = at
 	} else {
 		r.seek(at)
@@ -118,6 +141,7 @@ func (r *reader) settle() {
 
 func (r *reader) seek(to int64) {
 	r.chunk, r.open, r.next = r.chunk[:0], false, to
+	r.held, r.txn.active = r.held[:0], false
 }
 
 // record returns the first record at or after the offset and before the end, nil if there is none.
@@ -159,7 +183,8 @@ func (r *reader) record(at, end int64) (*record.Record, error) {
 	}
 }
 
-// batch returns the next batch that may hold a record in [at, end), nil if there is none.
+// batch returns the next batch outside transactions that may hold a record in [at, end), nil if there is none, or if a transaction is committed first:
+// then txn is active.
 func (r *reader) batch(at, end int64) ([]byte, error) {
 	for {
 		if len(r.chunk) == 0 {
@@ -185,6 +210,19 @@ func (r *reader) batch(at, end int64) ([]byte, error) {
 			return nil, nil // the chunk is kept for the next range
 		}
 		r.chunk = rest
+		if h.Transactional() {
+			switch {
+			case !h.Control():
+				stop := len(r.buffer) - len(rest)
+				r.held = append(r.held, heldBatch{producer: h.ProducerID, base: h.BaseOffset, start: stop - len(batch), end: stop})
+			case h.LastOffset() >= at:
+				if met, err := r.meet(batch, &h); met || err != nil {
+					return nil, err
+				}
+			}
+			at = max(at, h.NextOffset())
+			continue
+		}
 		if h.LastOffset() >= at {
 			return batch, nil
 		}
@@ -211,14 +249,14 @@ func (r *reader) fetch(at int64) error {
 		r.buffer = nil
 	}
 	r.buffer, err = c.AppendTo(r.buffer[:0])
-	r.chunk = r.buffer
+	r.chunk, r.held, r.heldFrom = r.buffer, r.held[:0], c.First
 	return err
 }
 
-// row appends one record as a row, or as a bad record.
-func (r *reader) row(rec *record.Record, out *connector.Rows) {
+// row appends one record as a row, or as a bad record. at is its position: that of its transaction's marker, or its offset.
+func (r *reader) row(rec *record.Record, at int64, out *connector.Rows) {
 	if reason := r.decode(rec, out); reason != "" {
-		out.Bad = append(out.Bad, connector.Bad{Offset: rec.Offset, Reason: reason, Data: bytes.Clone(rec.Value)})
+		out.Bad = append(out.Bad, connector.Bad{Offset: rec.Offset, Position: at, Reason: reason, Data: bytes.Clone(rec.Value)})
 		return
 	}
 	for i, f := range r.columns {
@@ -244,6 +282,9 @@ func (r *reader) row(rec *record.Record, out *connector.Rows) {
 	}
 	out.Len++
 	out.Offsets = append(out.Offsets, rec.Offset)
+	if len(out.Positions) > 0 || at != rec.Offset {
+		out.Positions = append(out.Positions, at)
+	}
 	out.Appended = append(out.Appended, rec.Timestamp*microsMilli)
 	r.values = append(r.values, rec.Value)
 }
