@@ -388,6 +388,7 @@ func (f *fleet) rejoin(cl *fleetClient) {
 		MemberID: cl.id, NewID: fmt.Sprintf("%s-%d", cl.name, f.serial), Session: 10 * time.Second, Rebalance: 5 * time.Second, Kind: "consumer",
 		KnownIDOnly: true, Protocols: []Protocol{{Name: "x", Metadata: f.metadata(cl)}},
 	}
+	cl.full = true // until it has its assignment it tries again
 	if f.lost() {
 		return
 	}
@@ -409,12 +410,10 @@ func (f *fleet) rejoin(cl *fleetClient) {
 	}
 	cl.id, cl.epoch, cl.joined = r.MemberID, r.Generation, true
 	if f.lost() {
-		cl.full = true
 		return
 	}
 	s, wake := f.c.Sync(f.now, &Sync{MemberID: cl.id, Generation: cl.epoch})
 	if !f.settle(wake) {
-		cl.full = true
 		return
 	}
 	switch s.Code {
@@ -425,7 +424,6 @@ func (f *fleet) rejoin(cl *fleetClient) {
 			cl.full = true // join again, at once or soon
 		}
 	case RebalanceInProgress:
-		cl.full = true
 	case IllegalGeneration:
 		cl.forget()
 	case UnknownMember:
