@@ -100,6 +100,7 @@ func (m *Manager) commitCatalog(ctx context.Context, changes []catalog.Change, d
 	var rows state.Changes
 	for _, r := range dropped {
 		u.AddMeta(countsKey(r.ID), nil)
+		u.AddMeta(stoppedKey(r.ID), nil)
 		if t := m.ownTopic(r); t != nil {
 			u.AddMeta(doomedKey(t), []byte(t.Name))
 		}
@@ -197,6 +198,7 @@ func (m *Manager) merge(ctx context.Context, into, from *island) error {
 	type moving struct {
 		j    *job
 		spec flow.JobSpec
+		was  savedJob
 	}
 	var jobs []moving
 	var keys []string
@@ -208,7 +210,8 @@ func (m *Manager) merge(ctx context.Context, into, from *island) error {
 				return err
 			}
 			spec.Positions, spec.Backfill = from.positionsOf(id)
-			jobs = append(jobs, moving{j, spec})
+			was := savedJob{epoch: m.epoch.Load(), now: from.now, building: slices.Contains(from.building, id), positions: spec.Positions, backfill: spec.Backfill}
+			jobs = append(jobs, moving{j, spec, was})
 		}
 		for key := range from.savedAs {
 			keys = append(keys, key)
@@ -235,8 +238,12 @@ func (m *Manager) merge(ctx context.Context, into, from *island) error {
 	return into.between(ctx, func() error {
 		for _, mv := range jobs {
 			mv.j.setIsland(into)
+			into.restored[mv.spec.ID] = mv.was
 			if err := into.attach(mv.spec); err != nil {
 				m.fail(mv.j, err)
+				if err := into.keepStopped(mv.spec.ID); err != nil {
+					return err
+				}
 			}
 		}
 		for _, key := range keys {

@@ -46,6 +46,9 @@ type island struct {
 	batch        []byte
 	ran          map[uint64]bool     // jobs that an epoch was committed for in this run
 	savedAs      map[string]struct{} // metadata keys that hold this island's positions
+	saved        []byte              // what the last epoch saved there
+	restored     map[uint64]savedJob // where jobs were attached that no epoch of this island has saved yet
+	stopped      []savedPositions    // where jobs were that have stopped since
 	outputs      outputs
 	err          error // final
 	closed       bool
@@ -54,7 +57,7 @@ type island struct {
 func (m *Manager) newIsland() (*island, error) {
 	x := &island{
 		m: m, watcher: broker.NewWatcher(), pace: newPace(), watched: map[int]*watched{}, savedAs: map[string]struct{}{},
-		backfill: map[uint64][]flow.BackfillState{}, ran: map[uint64]bool{}, builder: *record.NewBuilder(record.None),
+		restored: map[uint64]savedJob{}, backfill: map[uint64][]flow.BackfillState{}, ran: map[uint64]bool{}, builder: *record.NewBuilder(record.None),
 	}
 	x.at.moved = make(chan struct{})
 	for range m.o.Workers {
@@ -221,5 +224,8 @@ func (x *island) stopJob(id uint64, cause error) error {
 		}
 	}
 	x.m.fail(j, cause)
+	if err := x.keepStopped(id); err != nil {
+		return err
+	}
 	return x.detachLocked(id)
 }

@@ -148,8 +148,14 @@ func (m *Manager) Restore(ctx context.Context) error {
 		for _, id := range ids {
 			r := s.Relation(id)
 			j := m.addJob(r, x, saved.counts[id])
+			if st, ok := saved.jobs[id]; ok {
+				x.restored[id] = st
+			}
 			if err := m.restoreJob(x, j, saved); err != nil {
 				m.fail(j, err)
+				if err := x.keepStopped(id); err != nil {
+					return err
+				}
 			}
 		}
 		m.addIsland(x)

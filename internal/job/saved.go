@@ -15,9 +15,11 @@ import (
 )
 
 // What an island saves with every epoch, as metadata: "job/positions/<smallest job id>" for where its readers are, and "job/counts/<id>" for
-// what a job has counted. An island whose members change takes over, or gives up, keys in the unit of its next epoch.
+// what a job has counted. An island whose members change takes over, or gives up, keys in the unit of its next epoch. Where a job was that has
+// stopped is in "job/stopped/<id>", with the last epoch that it had part in, until it has part in one again.
 const (
 	positionsPrefix  = "job/positions/"
+	stoppedPrefix    = "job/stopped/"
 	countsPrefix     = "job/counts/"
 	lettersPrefix    = "job/letters/" // of a source: up to which offset of each partition dead letters were written
 	positionsVersion = 1
@@ -63,38 +65,12 @@ type savedJob struct {
 
 func loadSaved(db *kv.DB) (*saved, error) {
 	s := &saved{jobs: map[uint64]savedJob{}, counts: map[uint64]operator.Counts{}, letters: map[uint64][]int64{}}
-	err := db.ScanMeta(positionsPrefix, func(key string, value []byte) error {
-		var p savedPositions
-		if err := json.Unmarshal(value, &p); err != nil {
-			return fmt.Errorf("%s: %w", key, err)
+	for _, prefix := range []string{positionsPrefix, stoppedPrefix} {
+		if err := db.ScanMeta(prefix, s.addPositions); err != nil {
+			return nil, err
 		}
-		if p.Version != positionsVersion {
-			return fmt.Errorf("%s has version %d; this binary knows version %d", key, p.Version, positionsVersion)
-		}
-		s.epoch = max(s.epoch, p.Epoch)
-		for _, id := range p.Jobs {
-			if have, ok := s.jobs[id]; ok && have.epoch > p.Epoch {
-				continue // of an island that this one was merged into later
-			}
-			j := savedJob{key: key, epoch: p.Epoch, now: p.Now, building: slices.Contains(p.Building, id)}
-			for _, r := range p.Readers {
-				if slices.Contains(r.Jobs, id) {
-					j.positions = append(j.positions, r.State)
-				}
-			}
-			for _, b := range p.Backfill {
-				if b.Job == id {
-					j.backfill = b.Scans
-				}
-			}
-			s.jobs[id] = j
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	err = db.ScanMeta(countsPrefix, func(key string, value []byte) error {
+	err := db.ScanMeta(countsPrefix, func(key string, value []byte) error {
 		id, err := strconv.ParseUint(strings.TrimPrefix(key, countsPrefix), 10, 64)
 		if err != nil {
 			return fmt.Errorf("metadata key %q: %w", key, err)
@@ -123,6 +99,92 @@ func loadSaved(db *kv.DB) (*saved, error) {
 	})
 	return s, err
 }
+
+// addPositions takes what one island, or one job that had stopped, has saved.
+func (s *saved) addPositions(key string, value []byte) error {
+	var p savedPositions
+	if err := json.Unmarshal(value, &p); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	if p.Version != positionsVersion {
+		return fmt.Errorf("%s has version %d; this binary knows version %d", key, p.Version, positionsVersion)
+	}
+	s.epoch = max(s.epoch, p.Epoch)
+	for _, id := range p.Jobs {
+		if have, ok := s.jobs[id]; ok && have.epoch > p.Epoch {
+			continue // of an island that this one was merged into later
+		}
+		s.jobs[id] = p.of(id, key)
+	}
+	return nil
+}
+
+// of is what p says of one of its jobs.
+func (p *savedPositions) of(id uint64, key string) savedJob {
+	j := savedJob{key: key, epoch: p.Epoch, now: p.Now, building: slices.Contains(p.Building, id)}
+	for _, r := range p.Readers {
+		if slices.Contains(r.Jobs, id) {
+			j.positions = append(j.positions, r.State)
+		}
+	}
+	for _, b := range p.Backfill {
+		if b.Job == id {
+			j.backfill = b.Scans
+		}
+	}
+	return j
+}
+
+// alone is what a job saves that has stopped.
+func (j *savedJob) alone(id uint64) savedPositions {
+	p := savedPositions{Version: positionsVersion, Epoch: j.epoch, Now: j.now, Jobs: []uint64{id}}
+	if j.building {
+		p.Building = p.Jobs
+	}
+	for _, state := range j.positions {
+		p.Readers = append(p.Readers, savedReader{Jobs: p.Jobs, State: state})
+	}
+	if j.backfill != nil {
+		p.Backfill = []savedBackfill{{Job: id, Scans: j.backfill}}
+	}
+	return p
+}
+
+// keepStopped notes where a job is that stops, for the next unit: the start after next would take it for a new one otherwise. What was never
+// committed is one. mu is held.
+func (x *island) keepStopped(id uint64) error {
+	if st, ok := x.restored[id]; ok {
+		x.stopped = append(x.stopped, st.alone(id))
+		return nil
+	}
+	if x.saved == nil {
+		return nil
+	}
+	var p savedPositions
+	if err := json.Unmarshal(x.saved, &p); err != nil {
+		return fmt.Errorf("positions of the last epoch: %w", err)
+	}
+	if slices.Contains(p.Jobs, id) {
+		st := p.of(id, "")
+		x.stopped = append(x.stopped, st.alone(id))
+	}
+	return nil
+}
+
+// addStopped puts where stopped jobs are into the epoch's unit; mu is held.
+func (x *island) addStopped(u *broker.Unit) error {
+	for i := range x.stopped {
+		value, err := json.Marshal(&x.stopped[i])
+		if err != nil {
+			return err
+		}
+		u.AddMeta(stoppedKey(x.stopped[i].Jobs[0]), value)
+	}
+	x.stopped = nil
+	return nil
+}
+
+func stoppedKey(id uint64) string { return stoppedPrefix + strconv.FormatUint(id, 10) }
 
 func countsKey(id uint64) string { return countsPrefix + strconv.FormatUint(id, 10) }
 
@@ -177,20 +239,27 @@ func (x *island) addPositions(u *broker.Unit, r *flow.Result) error {
 		p.Backfill = append(p.Backfill, savedBackfill{Job: id, Scans: scans})
 	}
 	slices.SortFunc(p.Backfill, func(a, b savedBackfill) int { return cmp.Compare(a.Job, b.Job) })
-	value, err := json.Marshal(&p)
-	if err != nil {
-		return err
+	key := ""
+	if len(x.members) > 0 { // all may have stopped in this epoch
+		value, err := json.Marshal(&p)
+		if err != nil {
+			return err
+		}
+		key = positionsPrefix + strconv.FormatUint(x.members[0], 10)
+		u.AddMeta(key, value)
+		x.saved = value
 	}
-	key := positionsPrefix + strconv.FormatUint(x.members[0], 10)
-	u.AddMeta(key, value)
 	for old := range x.savedAs {
 		if old != key {
 			u.AddMeta(old, nil)
 		}
 	}
 	clear(x.savedAs)
-	x.savedAs[key] = struct{}{}
-	return nil
+	clear(x.restored)
+	if key != "" {
+		x.savedAs[key] = struct{}{}
+	}
+	return x.addStopped(u)
 }
 
 // positionsOf is what a job is to be attached with when it moves to another island.
