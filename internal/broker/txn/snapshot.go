@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// A snapshot is, in big endian: u8 version 1, u8 state, i64 producer id, i16 epoch, i64 last producer id, i16 last epoch, i64 timeout, i64 start, i64 last
+// A snapshot is, in big endian: u8 version 1, u8 state, i64 producer id, i16 epoch, i64 last producer id, i16 last epoch, i16 ended epoch, i64 timeout, i64 start, i64 last
 // change (all in milliseconds; the start is -1 without a transaction); uvarint number of topics, each: 16 bytes id, uvarint number of partitions,
 // each a uvarint; uvarint number of groups, each: uvarint length, name.
 const (
 	snapshotVersion = 1
-	snapshotHead    = 1 + 1 + 8 + 2 + 8 + 2 + 3*8
+	snapshotHead    = 1 + 1 + 8 + 2 + 8 + 2 + 2 + 3*8
 )
 
 // Snapshot encodes what must survive a restart.
@@ -25,6 +25,7 @@ func (t *Transaction) Snapshot() []byte {
 	b = be.AppendUint16(b, uint16(t.epoch))
 	b = be.AppendUint64(b, uint64(t.lastProducerID))
 	b = be.AppendUint16(b, uint16(t.lastEpoch))
+	b = be.AppendUint16(b, uint16(t.endedEpoch))
 	b = be.AppendUint64(b, uint64(t.timeout.Milliseconds()))
 	started := int64(-1)
 	if !t.started.IsZero() {
@@ -73,9 +74,9 @@ func Restore(b []byte) (*Transaction, error) {
 	ms := func(at int) int64 { return int64(be.Uint64(b[at:])) }
 	t := &Transaction{
 		state: State(b[1]), producerID: ms(2), epoch: int16(be.Uint16(b[10:])), lastProducerID: ms(12), lastEpoch: int16(be.Uint16(b[20:])),
-		timeout: time.Duration(min(ms(22), math.MaxInt32)) * time.Millisecond, updated: time.UnixMilli(ms(38)),
+		endedEpoch: int16(be.Uint16(b[22:])), timeout: time.Duration(min(ms(24), math.MaxInt32)) * time.Millisecond, updated: time.UnixMilli(ms(40)),
 	}
-	if at := ms(30); at >= 0 {
+	if at := ms(32); at >= 0 {
 		t.started = time.UnixMilli(at)
 	}
 	if t.timeout < 0 || t.state == Ongoing && t.started.IsZero() {

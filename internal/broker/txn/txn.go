@@ -76,6 +76,7 @@ type Transaction struct {
 	epoch          int16 // -1: no producer has started yet
 	lastProducerID int64 // before the epochs of the last one were used up; -1: none
 	lastEpoch      int16 // before the producer itself raised it; -1: not by itself
+	endedEpoch     int16 // of the transaction whose end raised the epoch to the current one; -1: something else did
 	timeout        time.Duration
 	state          State
 	partitions     []Partition // sorted
@@ -86,7 +87,7 @@ type Transaction struct {
 
 // New returns the state of a transactional id that nobody has used.
 func New(now time.Time) *Transaction {
-	return &Transaction{producerID: -1, epoch: -1, lastProducerID: -1, lastEpoch: -1, updated: now}
+	return &Transaction{producerID: -1, epoch: -1, lastProducerID: -1, lastEpoch: -1, endedEpoch: -1, updated: now}
 }
 
 // Event is one of Init, Add, End, Tick.
@@ -205,7 +206,7 @@ func (t *Transaction) init(now time.Time, ev *Init, out *Output) {
 		}
 		t.raise(ev.NewProducerID, resumes)
 	}
-	t.timeout, t.state, t.started = ev.Timeout, Empty, time.Time{}
+	t.timeout, t.state, t.started, t.endedEpoch = ev.Timeout, Empty, time.Time{}, -1
 	out.Persist = true
 }
 
@@ -297,17 +298,19 @@ func (t *Transaction) end(_ time.Time, ev *End, out *Output) {
 	switch {
 	case t.state == Ongoing:
 		t.finish(ev.Commit, t.epoch, out)
+		t.endedEpoch = -1
 	case t.state == CompleteCommit && ev.Commit, t.state == CompleteAbort && !ev.Commit: // again: the answer was lost
 	default:
 		out.Code = InvalidTxnState
 	}
 }
 
-// endAndRaise is end in the second protocol. What is asked for again is known by its epoch: the one before the current.
+// endAndRaise is end in the second protocol. What is asked for again is known by its epoch: that of the transaction whose end raised the epoch. Where
+// something else has raised it, a new start of the producer above all, who comes with the epoch before is fenced.
 func (t *Transaction) endAndRaise(ev *End, out *Output) {
 	complete := t.state == CompleteCommit || t.state == CompleteAbort
-	again := complete && (ev.ProducerID == t.producerID && t.epoch > 0 && ev.Epoch == t.epoch-1 ||
-		ev.ProducerID == t.lastProducerID && ev.Epoch == maxEpoch && t.epoch == 0)
+	again := complete && t.endedEpoch >= 0 && ev.Epoch == t.endedEpoch &&
+		(ev.ProducerID == t.producerID || ev.ProducerID == t.lastProducerID && t.epoch == 0)
 	if again {
 		if ev.Commit != (t.state == CompleteCommit) {
 			out.Code = InvalidTxnState
@@ -322,6 +325,7 @@ func (t *Transaction) endAndRaise(ev *End, out *Output) {
 		return
 	}
 	t.finish(ev.Commit, t.epoch+1, out) // an abort without a transaction raises the epoch, too
+	t.endedEpoch = t.epoch
 	t.raise(ev.NewProducerID, true)
 }
 
@@ -331,6 +335,7 @@ func (t *Transaction) tick(now time.Time, out *Output) {
 	}
 	t.finish(false, t.epoch+1, out)
 	out.Ended.TimedOut = true
+	t.endedEpoch = t.epoch
 	t.epoch, t.lastEpoch = t.epoch+1, -1 // beyond maxEpoch at the most by one: then only Init helps, with a new id
 }
 
@@ -339,7 +344,7 @@ func (t *Transaction) Abort(now time.Time) Output {
 	var out Output
 	if t.state == Ongoing {
 		t.finish(false, t.epoch+1, &out)
-		t.epoch, t.lastEpoch, t.updated = t.epoch+1, -1, now
+		t.epoch, t.lastEpoch, t.endedEpoch, t.updated = t.epoch+1, -1, t.epoch, now
 	}
 	out.ProducerID, out.Epoch = t.producerID, t.epoch
 	return out

@@ -216,3 +216,14 @@ func FuzzRestore(f *testing.F) {
 		}
 	})
 }
+
+func TestAZombieOfTheSecondProtocolDoesNotLearnTheEpoch(t *testing.T) {
+	t.Parallel()
+	s := newScript(t)
+	s.want(initial(-1), OK, 0)
+	s.want(add(0, 0), OK, 0)
+	s.want(initial(-1), OK, 1) // another producer, of the first protocol
+	s.want(add(1, 0), OK, 1)
+	s.want(End{ProducerID: 7, Epoch: 1}, OK, 1)
+	s.want(End{ProducerID: 7, Bump: true}, ProducerFenced, 1)
+}
