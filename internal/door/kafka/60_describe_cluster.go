@@ -20,7 +20,6 @@ func describeCluster(_ context.Context, c call, kreq kmsg.Request) (kmsg.Respons
 	resp := req.ResponseKind().(*kmsg.DescribeClusterResponse)
 	resp.EndpointType = brokerEndpoint
 	if req.EndpointType != brokerEndpoint {
-		resp.EndpointType = req.EndpointType
 		resp.ErrorCode = kerr.MismatchedEndpointType.Code
 		resp.ErrorMessage = kmsg.StringPtr("this is the endpoint of a broker, and the request is for one of a controller")
 		return resp, nil
