@@ -40,6 +40,16 @@ var systemViews = []*Relation{{
 	},
 }}
 
+// SystemColumns are the names of a system view's columns.
+func SystemColumns(view string) (names []string) {
+	if r := systemView(func(r *Relation) bool { return r.Name == view }); r != nil {
+		for _, c := range r.Columns {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
 func systemView(match func(*Relation) bool) *Relation {
 	for _, r := range systemViews {
 		if match(r) {

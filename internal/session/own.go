@@ -187,7 +187,7 @@ func showColumns(st *ast.Show) []string {
 	case ast.ShowAll:
 		return []string{"name", "setting", "description"}
 	case ast.ShowJobs:
-		return []string{"id", "name", "kind", "island", "state", "watermark", "rows_in", "rows_late", "rows_failed", "rows_unmatched", "records_dead"}
+		return catalog.SystemColumns(catalog.JobsView)
 	case ast.ShowColumns:
 		return []string{"name", "type", "not_null", "key"}
 	case ast.ShowCreate:
