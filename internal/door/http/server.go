@@ -27,6 +27,9 @@ type Server struct {
 	http *http.Server
 }
 
+// maxScrapes bounds what metrics cost, whoever asks for them: more at a time are answered with 503.
+const maxScrapes = 4
+
 // New makes a server.
 func New(o Options) *Server {
 	mux := http.NewServeMux()
@@ -40,7 +43,9 @@ func New(o Options) *Server {
 		}
 		writeStatus(w, http.StatusOK, "ready")
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn)}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{
+		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn), MaxRequestsInFlight: maxScrapes,
+	}))
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte("leat\n\n/healthz   the process is alive\n/readyz    it takes requests\n/metrics   Prometheus metrics\n"))
