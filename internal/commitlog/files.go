@@ -23,7 +23,8 @@ type handle struct {
 	path  string
 	users int
 	elem  *list.Element
-	gone  bool // no longer in open: closed with its last user
+	gone  bool    // no longer in open: closed with its last user
+	under *handle // of an overlay: the file below it, nil if there is none
 }
 
 func newFileCache(fs vfs.FS, most int) *fileCache {
@@ -61,6 +62,12 @@ func (c *fileCache) closeIdle(h *handle) {
 }
 
 func (h *handle) release() {
+	if _, ok := h.File.(*overlay); ok {
+		if h.under != nil {
+			h.under.release()
+		}
+		return
+	}
 	c := h.cache
 	c.mu.Lock()
 	defer c.mu.Unlock()

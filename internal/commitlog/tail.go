@@ -1,14 +1,20 @@
 package commitlog
 
 import (
+	"bytes"
+	"errors"
+	"io"
 	"math/bits"
 	"sync"
 	"time"
+
+	"github.com/leat-io/leat/internal/vfs"
 )
 
 // Small batches are collected in memory, and go to their file together: a system call for each of them would be the largest part of
 // what a small record costs. It takes nothing away from what is promised, for the journal has every batch until Sync, which writes
-// tails first; and nobody can tell, for whoever looks at the bytes of a segment opens it with open, which writes its tail.
+// tails first; and nobody can tell, for whoever looks at the bytes of a segment opens it with open, which writes its tail, or, where there is
+// no room for it, lays it over the file.
 
 const (
 	// tailBytes bounds one tail; what is at least half as large goes to the file at once.
@@ -94,13 +100,55 @@ func (l *Log) dropTail(s *segment) {
 	s.tail = nil
 }
 
-// open returns the segment's file with all its bytes in it; mu is held.
+// open returns the segment's file with all its bytes in it, to read; mu is held.
 func (l *Log) open(s *segment) (*handle, error) {
-	if err := l.flush(s); err != nil {
+	if err := l.flush(s); vfs.NoSpace(err) {
+		return l.overlay(s)
+	} else if err != nil {
 		return nil, err
 	}
 	return l.create(s)
 }
+
+// overlay returns the segment's file with its tail laid over it.
+func (l *Log) overlay(s *segment) (*handle, error) {
+	o := &overlay{from: s.size - int64(len(s.tail)), tail: bytes.Clone(s.tail)}
+	under, err := l.create(s)
+	if err == nil {
+		o.File = under.File
+	} else if !vfs.NoSpace(err) || o.from > 0 {
+		return nil, err
+	}
+	return &handle{File: o, path: s.logPath(), under: under}, nil
+}
+
+// overlay is a file to read whose end is in memory.
+type overlay struct {
+	vfs.File // nil if nothing is in the file
+	from     int64
+	tail     []byte
+}
+
+// ReadAt implements io.ReaderAt.
+func (o *overlay) ReadAt(p []byte, off int64) (n int, err error) {
+	if off < o.from {
+		n, err = o.File.ReadAt(p[:min(int64(len(p)), o.from-off)], off)
+		if n == len(p) || err != nil && !errors.Is(err, io.EOF) || off+int64(n) < o.from {
+			return n, err
+		}
+		off += int64(n)
+	}
+	if at := off - o.from; at < int64(len(o.tail)) {
+		n += copy(p[n:], o.tail[at:])
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// Fd says that no descriptor has all the bytes.
+func (o *overlay) Fd() uintptr { return vfs.InvalidFd }
 
 // flushTails writes all tails there are, in the background.
 func (m *Manager) flushTails(urgent bool) {

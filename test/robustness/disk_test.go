@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -173,8 +174,10 @@ func TestStopOnAFullDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			disk.Fill(true)
-			if busy { // with a batch that is too large to be collected with others in memory
-				if err := produce(t, client, "a", "", strings.Repeat("y", 200_000)); err == nil {
+			if busy { // with a batch that is too large to be collected with others in memory, compressed, too
+				noise := make([]byte, 200_000)
+				rand.NewChaCha8([32]byte{1}).Read(noise)
+				if err := produce(t, client, "a", "", string(noise)); err == nil {
 					t.Error("a record was acknowledged that there is no room for")
 				}
 			}
