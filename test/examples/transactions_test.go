@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -56,13 +57,14 @@ func end(t *testing.T, cl *kgo.Client, commit kgo.TransactionEndTry) {
 	}
 }
 
-// ledger makes two topics whose transfers are Kafka transactions, with a view of the total.
-func ledger(c *nodetest.Conn) {
-	for _, topic := range []string{"debits", "credits"} {
-		c.Do(fmt.Sprintf(`CREATE SOURCE %s (id bigint, amount bigint) WITH (connector = 'kafka', topic = '%s') FORMAT PLAIN ENCODE JSON`, topic, topic))
+// ledger runs examples/transfers: two topics whose transfers are Kafka transactions, with a view of the total.
+func ledger(t *testing.T, c *nodetest.Conn) {
+	t.Helper()
+	script, err := os.ReadFile("../../examples/transfers/transfers.sql")
+	if err != nil {
+		t.Fatal(err)
 	}
-	c.Do(`CREATE MATERIALIZED VIEW total AS SELECT coalesce(sum(amount), 0)::bigint AS total, count(*) AS n
-		FROM (SELECT amount FROM debits UNION ALL SELECT amount FROM credits) AS entries`)
+	c.Do(string(script))
 }
 
 func TestAViewSeesTransactionsWhole(t *testing.T) {
@@ -74,7 +76,7 @@ func TestAViewSeesTransactionsWhole(t *testing.T) {
 			c := n.Connect()
 			n.Produce(nodetest.Lines("debits", `{"id":0,"amount":0}`)...)
 			n.Produce(nodetest.Lines("credits", `{"id":0,"amount":0}`)...)
-			ledger(c)
+			ledger(t, c)
 			a, b := transactional(t, n, "a"), transactional(t, n, "b")
 
 			begin(t, a, amount("debits", 1, -5), amount("credits", 1, 5))
@@ -130,7 +132,7 @@ func TestALargeTransactionIsOneEpoch(t *testing.T) {
 	c := n.Connect()
 	n.Produce(nodetest.Lines("debits", `{"id":0,"amount":0}`)...)
 	n.Produce(nodetest.Lines("credits", `{"id":0,"amount":0}`)...)
-	ledger(c)
+	ledger(t, c)
 	a := transactional(t, n, "a")
 	begin(t, a)
 	for range 30 {
@@ -169,7 +171,7 @@ func TestViewsAdvanceUnderOverlappingTransactions(t *testing.T) {
 	c := n.Connect()
 	n.Produce(nodetest.Lines("debits", `{"id":0,"amount":0}`)...)
 	n.Produce(nodetest.Lines("credits", `{"id":0,"amount":0}`)...)
-	ledger(c)
+	ledger(t, c)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	defer wg.Wait()
