@@ -137,7 +137,7 @@ func (j *Journal) writeGroup() error {
 	start := time.Now()
 	for i := range w.group {
 		it := &w.group[i]
-		if len(j.live) == 0 || w.rollNext || w.off+int64(it.size) > j.o.SegmentBytes {
+		if w.off == 0 || w.rollNext || w.off+int64(it.size) > j.o.SegmentBytes {
 			if err := j.roll(); err != nil {
 				return err
 			}
