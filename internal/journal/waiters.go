@@ -9,15 +9,17 @@ import (
 type waiters struct {
 	mu   sync.Mutex
 	heap []*waiter
+	free []*waiter // for the next ones: of this journal, for a channel must not be met by another simulation
 }
+
+// keptWaiters bounds those that are kept for later.
+const keptWaiters = 1024
 
 type waiter struct {
 	lsn   LSN
 	index int // in the heap; -1 when it is not there
 	ready chan struct{}
 }
-
-var waiterPool = sync.Pool{New: func() any { return &waiter{ready: make(chan struct{}, 1)} }}
 
 // add returns a waiter that is woken when lsn is durable or the journal fails, or nil if that is so already.
 func (w *waiters) add(j *Journal, lsn LSN) *waiter {
@@ -26,7 +28,12 @@ func (w *waiters) add(j *Journal, lsn LSN) *waiter {
 	if j.Durable() >= lsn || j.failure.Load() != nil {
 		return nil
 	}
-	x := waiterPool.Get().(*waiter)
+	var x *waiter
+	if n := len(w.free); n > 0 {
+		x, w.free = w.free[n-1], w.free[:n-1]
+	} else {
+		x = &waiter{ready: make(chan struct{}, 1)}
+	}
 	x.lsn, x.index = lsn, len(w.heap)
 	w.heap = append(w.heap, x)
 	w.up(x.index)
@@ -46,21 +53,24 @@ func (w *waiters) wake(lsn LSN) {
 
 // wait blocks until x is woken or ctx ends, and gives x back.
 func (w *waiters) wait(ctx context.Context, x *waiter) error {
+	var err error
 	select {
 	case <-x.ready:
+		w.mu.Lock()
 	case <-ctx.Done():
+		err = ctx.Err()
 		w.mu.Lock()
 		if x.index >= 0 {
 			w.removeAt(x.index)
 		} else {
 			<-x.ready
 		}
-		w.mu.Unlock()
-		waiterPool.Put(x)
-		return ctx.Err()
 	}
-	waiterPool.Put(x)
-	return nil
+	if len(w.free) < keptWaiters {
+		w.free = append(w.free, x)
+	}
+	w.mu.Unlock()
+	return err
 }
 
 func (w *waiters) removeAt(i int) {
