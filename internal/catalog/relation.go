@@ -136,3 +136,17 @@ func (r *Relation) HasRowID() bool {
 	n := len(r.Columns)
 	return r.Kind == Table && n > 0 && r.Columns[n-1].Hidden && r.Columns[n-1].Name == RowID
 }
+
+// Options of a source or sink over a topic of a Kafka cluster, rather than of this node.
+const (
+	ServersOption     = "properties.bootstrap.server"
+	ClientIDOption    = "properties.client.id"
+	CompressionOption = "properties.compression.type"
+)
+
+// Outside tells whether the relation is over a topic of a Kafka cluster.
+func (r *Relation) Outside() bool { return r.Options[ServersOption] != "" }
+
+// HasChangelog tells whether the relation is a sink to something outside: Topic is then its changelog, a topic of this node that is made for it and
+// trimmed behind what has been delivered.
+func (r *Relation) HasChangelog() bool { return r.Kind == Sink && r.Outside() }

@@ -28,6 +28,8 @@ var systemViews = []*Relation{{
 		{Name: "rows_unmatched", Type: column.TInt64, NotNull: true},
 		{Name: "records_dead", Type: column.TInt64, NotNull: true},
 		{Name: "held_by", Type: column.TText},
+		{Name: "outside_lag", Type: column.TInt64},
+		{Name: "outside_problem", Type: column.TText},
 	},
 }, {
 	ID: 2, Schema: PublicSchema, Name: MemoryView, Kind: SystemView, PrimaryKey: []int{0},

@@ -83,6 +83,9 @@ func (x *island) unwatchAll() {
 		}
 		delete(x.watched, id)
 	}
+	for id, f := range x.fetched {
+		x.letGo(id, f)
+	}
 	for _, g := range x.groups {
 		g.reader.Close()
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leat-io/leat/internal/broker"
+	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/flow"
 	"github.com/leat-io/leat/internal/journal"
 	"github.com/leat-io/leat/internal/record"
@@ -128,6 +129,9 @@ func (x *island) setTargets(j *job) {
 		if !slices.Contains(r.Jobs, j.relation.ID) {
 			continue
 		}
+		if _, ok := r.Source.(connector.Fetched); ok {
+			continue // it knows itself, when it has been reached
+		}
 		for p, end := range ends[i] {
 			if end < unboundedEnd {
 				j.targets = append(j.targets, target{r.Relation, p, end})
@@ -145,6 +149,9 @@ func (x *island) caughtUp(j *job) bool {
 	for _, r := range x.flow.Readers() {
 		if !slices.Contains(r.Jobs, j.relation.ID) {
 			continue
+		}
+		if f, ok := r.Source.(connector.Fetched); ok && !f.Reached(offsetsOf(&r)) {
+			return false
 		}
 		for _, t := range j.targets {
 			if t.relation == r.Relation && offsetOf(&r, t.partition) < t.offset {

@@ -86,6 +86,9 @@ func (m *Manager) create(ctx context.Context, build func(*catalog.Snapshot) (*ca
 		}
 		return nil, errors.Join(err, e)
 	}
+	if r.HasChangelog() {
+		m.deliver(r)
+	}
 	return j, nil
 }
 
@@ -293,6 +296,7 @@ func (m *Manager) Drop(ctx context.Context, ids []uint64, cascade bool) error {
 		return err
 	}
 	m.snapshot.Store(next)
+	m.undeliver(dropped)
 	m.deleteTopics(context.WithoutCancel(ctx), dropped)
 	return nil
 }

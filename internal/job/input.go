@@ -152,12 +152,22 @@ func (x *island) unwatch() {
 		}
 		delete(x.watched, id)
 	}
+	for id, f := range x.fetched {
+		if !there[id] || x.closed {
+			x.letGo(id, f)
+		}
+	}
 }
 
 // outdated tells whether the cut groups are not those of the readers any more: a source has partitions that its reader's group lacks (a topic
 // was made, or grew), or a reader is gone because it has caught up with another one, which reads for both now.
 func (x *island) outdated(readers []flow.Reader) bool {
 	for id := range x.watched {
+		if !slices.ContainsFunc(readers, func(r flow.Reader) bool { return r.ID == id }) {
+			return true
+		}
+	}
+	for id := range x.fetched {
 		if !slices.ContainsFunc(readers, func(r flow.Reader) bool { return r.ID == id }) {
 			return true
 		}
@@ -190,11 +200,17 @@ func (x *island) gather(now time.Time) (*input, error) {
 	for _, g := range x.groups {
 		x.gatherGroup(in, g, byID, taken, now)
 	}
+	come := map[uint64][]int64{} // how far the readers before read each source that is fetched
 	for i := range readers {
-		if _, ok := readers[i].Source.(LogSource); !ok {
+		switch readers[i].Source.(type) {
+		case LogSource:
+		case connector.Fetched:
+			x.gatherFetched(in, &readers[i], come, now)
+		default:
 			x.gatherOther(in, &readers[i], now)
 		}
 	}
+	x.due = x.due || x.ripe()
 	for i := range readers {
 		x.gatherIdle(in, &readers[i], now)
 	}
@@ -296,24 +312,38 @@ func (x *island) gatherOther(in *input, r *flow.Reader, now time.Time) {
 // gatherIdle sets the idle flag of partitions that have been read to their end and have got nothing for the timeout. One that is behind is
 // never idle, and neither is the last one that is active: then there is nothing that it holds back.
 func (x *island) gatherIdle(in *input, r *flow.Reader, now time.Time) {
-	w := x.watched[r.ID]
-	if w == nil || len(w.partitions) < 2 {
+	var lastData []time.Time
+	var read func(p int) bool // to the end
+	if w := x.watched[r.ID]; w != nil {
+		lastData = w.lastData
+		read = func(p int) bool { return w.partitions[p].Appended() <= offsetOf(r, p) }
+	} else if f := x.fetched[r.ID]; f != nil {
+		lastData = f.lastData
+		read = func(p int) bool { return f.source.AtEnd(p, offsetOf(r, p)) }
+	}
+	if len(lastData) < 2 {
 		return
 	}
 	active := 0
-	for p := range w.partitions {
+	for p := range lastData {
 		if !x.isIdle(r, p) {
 			active++
 		}
 	}
-	for p, part := range w.partitions {
+	for p := range lastData {
 		if active < 2 {
 			return
 		}
-		if x.isIdle(r, p) || part.Appended() > offsetOf(r, p) {
+		if x.isIdle(r, p) {
 			continue
 		}
-		due := w.lastData[p].Add(idleTimeout)
+		if !read(p) {
+			if x.fetched[r.ID] != nil {
+				in.wake(now.Add(lookAgain)) // nobody tells when the cluster has said that there is no more
+			}
+			continue
+		}
+		due := lastData[p].Add(idleTimeout)
 		if now.Before(due) {
 			in.wake(due)
 			continue

@@ -37,6 +37,8 @@ type island struct {
 	read         int64     // records that it read
 	due          bool      // the next epoch runs even without input: jobs were attached, or a backfill goes on
 	watched      map[int]*watched
+	fetched      map[int]*fetched // readers of sources outside
+	health       outsideHealth
 	groups       []cutGroup
 	backfill     map[uint64][]flow.BackfillState // of jobs that are not live, as of the last epoch
 	computed     time.Time                       // when its workers were done
@@ -56,7 +58,7 @@ type island struct {
 
 func (m *Manager) newIsland() (*island, error) {
 	x := &island{
-		m: m, watcher: broker.NewWatcher(), pace: newPace(), watched: map[int]*watched{}, savedAs: map[string]struct{}{},
+		m: m, watcher: broker.NewWatcher(), pace: newPace(), watched: map[int]*watched{}, fetched: map[int]*fetched{}, savedAs: map[string]struct{}{},
 		restored: map[uint64]savedJob{}, backfill: map[uint64][]flow.BackfillState{}, ran: map[uint64]bool{}, builder: *record.NewBuilder(record.None),
 	}
 	x.at.moved = make(chan struct{})

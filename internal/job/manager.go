@@ -42,6 +42,8 @@ type Options struct {
 	Logger  *slog.Logger
 	// Connect opens the connector of a source, or of a table's topic.
 	Connect func(*catalog.Relation) (connector.Source, error)
+	// Target makes the target of a sink to something outside; id names the sink and its changelog, for ever.
+	Target  func(r *catalog.Relation, id string) (connector.Target, error)
 	Workers int
 	// StateMemory is how much memory operators may keep rows in, over all islands, in bytes; 0 is no limit.
 	StateMemory int64
@@ -68,6 +70,7 @@ type Manager struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
+	closing sync.WaitGroup // of sources outside, beside their islands
 
 	// ddl serialises what changes the catalog and the set of islands.
 	ddl      sync.Mutex
@@ -82,6 +85,8 @@ type Manager struct {
 	unpublished chan struct{} // an epoch was committed since the last publishing
 	relief      chan struct{} // much of the state memory is rows that the database lacks
 	created     chan struct{} // a query was made
+
+	deliveries map[uint64]*delivery // by sink; under mu
 
 	sources sources
 	metrics *metrics
@@ -115,7 +120,7 @@ type target struct {
 // New loads the catalog. Call it after the journal was recovered.
 func New(o Options) (*Manager, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &Manager{o: o, log: o.Logger, ctx: ctx, stop: cancel, jobs: map[uint64]*job{}, metrics: newMetrics(), unpublished: make(chan struct{}, 1), relief: make(chan struct{}, 1), created: make(chan struct{}, 1)}
+	m := &Manager{o: o, log: o.Logger, ctx: ctx, stop: cancel, jobs: map[uint64]*job{}, deliveries: map[uint64]*delivery{}, metrics: newMetrics(), unpublished: make(chan struct{}, 1), relief: make(chan struct{}, 1), created: make(chan struct{}, 1)}
 	s, err := catalog.Load(o.DB.ScanMeta)
 	if err != nil {
 		cancel()
@@ -159,6 +164,11 @@ func (m *Manager) Restore(ctx context.Context) error {
 			}
 		}
 		m.addIsland(x)
+	}
+	for _, r := range s.Relations() {
+		if r.HasChangelog() {
+			m.deliver(r)
+		}
 	}
 	return nil
 }
@@ -204,6 +214,9 @@ func (m *Manager) Start() {
 	m.running = true
 	for _, x := range m.islands {
 		m.run(x)
+	}
+	for _, d := range m.deliveries {
+		d.run()
 	}
 	m.stopped.Go(m.publishLoop)
 	m.stopped.Go(m.reliefLoop)
@@ -257,6 +270,7 @@ func (m *Manager) Step(now time.Time) (progress bool, wakeAt time.Time) {
 func (m *Manager) Close() error {
 	m.stop()
 	m.stopped.Wait()
+	defer m.closing.Wait()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var errs []error

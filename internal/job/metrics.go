@@ -48,6 +48,10 @@ var (
 		"How far a relation's watermark is behind the clock.", []string{"relation"}, nil)
 	heldDesc = prometheus.NewDesc("leat_job_held_seconds",
 		"How long the oldest open Kafka transaction has been open that keeps a source of the relation from being read to its end; 0: there is none.", []string{"relation"}, nil)
+	outsideLagDesc = prometheus.NewDesc("leat_outside_lag_records",
+		"How many records of clusters outside a relation has not read, or has not delivered.", []string{"relation"}, nil)
+	outsideUpDesc = prometheus.NewDesc("leat_outside_up",
+		"1 if the clusters outside that a relation reads or delivers to can be used, 0 if not.", []string{"relation"}, nil)
 	runningDesc = prometheus.NewDesc("leat_job_running", "1 if the job runs, 0 if it has stopped.", []string{"relation"}, nil)
 )
 
@@ -86,6 +90,14 @@ func (m *Manager) Collect(ch chan<- prometheus.Metric) {
 			held = m.o.Clock.Now().Sub(s.Held.Since).Seconds()
 		}
 		gauge(heldDesc, held)
+		if h := s.Outside; h != nil {
+			gauge(outsideLagDesc, float64(h.Lag))
+			up := 1.0
+			if h.Err != nil {
+				up = 0
+			}
+			gauge(outsideUpDesc, up)
+		}
 		if s.Watermark != flow.NoTime && s.Watermark != flow.EndOfTime {
 			gauge(watermarkDesc, float64(s.Watermark)/1e6)
 			gauge(lagDesc, math.Max(0, (now-float64(s.Watermark))/1e6))

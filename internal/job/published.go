@@ -7,6 +7,7 @@ import (
 
 	"github.com/leat-io/leat/internal/broker"
 	"github.com/leat-io/leat/internal/catalog"
+	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/flow"
 	"github.com/leat-io/leat/internal/journal"
 	"github.com/leat-io/leat/internal/kv"
@@ -204,7 +205,10 @@ type RelationStatus struct {
 	Counts    Counts
 	Checksum  uint64       // of a checksum sink, over the rows of this run
 	Held      *broker.Held // the oldest open transaction that keeps a source's partition from being read to its end; nil: none does
-	Readers   []flow.Reader
+	// Outside is how the clusters are that the relation reads or delivers to; nil when there are none. Delivery is why a sink has stopped delivering.
+	Outside  *connector.Health
+	Delivery error
+	Readers  []flow.Reader
 }
 
 // Status lists all jobs by id.
@@ -223,9 +227,40 @@ func (m *Manager) Status() []RelationStatus {
 		s.Island = x.id()
 		s.Counts.Dead = m.deadOf(r)
 		s.Held = m.heldOf(r)
+		m.outsideOf(&s, x)
 		out = append(out, s)
 	}
 	return out
+}
+
+// outsideOf adds how the clusters are that a relation reads or delivers to.
+func (m *Manager) outsideOf(s *RelationStatus, x *island) {
+	if s.Relation.Plan != nil {
+		var sources []uint64
+		for _, n := range s.Relation.Plan.Nodes {
+			if n.Scan != nil && n.Scan.Source && !slices.Contains(sources, n.Scan.Relation) {
+				sources = append(sources, n.Scan.Relation)
+			}
+		}
+		s.Outside = x.outside(sources)
+	}
+	m.mu.RLock()
+	d := m.deliveries[s.Relation.ID]
+	m.mu.RUnlock()
+	if d == nil {
+		return
+	}
+	h, fatal := d.status()
+	if fatal {
+		s.Delivery = h.Err
+	}
+	if in := s.Outside; in != nil {
+		h.Lag += in.Lag
+		if h.Err == nil {
+			h.Err, h.Since = in.Err, in.Since
+		}
+	}
+	s.Outside = &h
 }
 
 // deadOf is how many records of the sources that a relation's query reads were dead letters.

@@ -12,6 +12,9 @@ import (
 
 // checkTopics refuses a relation whose topic must be its own and is there already.
 func (m *Manager) checkTopics(r *catalog.Relation) error {
+	if _, ok := m.o.Broker.Topic(r.Topic); ok && r.HasChangelog() {
+		return pgerr.Newf("42P07", "topic \"%s\", which would be the changelog of the sink, already exists", r.Topic).WithHint("Delete the topic.")
+	}
 	if r.Kind != catalog.Table {
 		return nil
 	}
@@ -36,6 +39,12 @@ func (m *Manager) makeTopics(r *catalog.Relation) error {
 		if r.Topic == "" {
 			break // it writes nothing
 		}
+		if r.HasChangelog() {
+			if _, err := m.ensureTopic(r.Topic, 1, changelogConfigs); err != nil { // one partition: its order is that of the target
+				return err
+			}
+			break
+		}
 		if _, err := m.ensureTopic(r.Topic, m.o.Broker.DefaultPartitions(), nil); err != nil {
 			return err
 		}
@@ -57,26 +66,26 @@ func (m *Manager) makeTopics(r *catalog.Relation) error {
 	return nil
 }
 
-// doomedPrefix is of the metadata keys that name topics whose table is dropped and which are not deleted yet.
+// doomedPrefix is of the metadata keys that name topics whose table or sink is dropped and which are not deleted yet.
 const doomedPrefix = "job/doomed/"
 
 func doomedKey(t *broker.Topic) string { return doomedPrefix + t.ID.String() }
 
 // ownTopic is the topic that goes with the relation, nil if there is none.
 func (m *Manager) ownTopic(r *catalog.Relation) *broker.Topic {
-	if r.Kind != catalog.Table {
+	if r.Kind != catalog.Table && !r.HasChangelog() {
 		return nil
 	}
 	t, _ := m.o.Broker.Topic(r.Topic)
 	return t
 }
 
-// deleteTopics deletes the topics of tables that are dropped. What fails is done at the next start.
+// deleteTopics deletes the topics of tables, and the changelogs of sinks, that are dropped. What fails is done at the next start.
 func (m *Manager) deleteTopics(ctx context.Context, dropped []*catalog.Relation) {
 	for _, r := range dropped {
 		if t := m.ownTopic(r); t != nil {
 			if err := m.deleteTopic(ctx, t); err != nil {
-				m.log.Warn("deleting the topic of a dropped table", "topic", t.Name, "err", err)
+				m.log.Warn("deleting the topic of what was dropped", "topic", t.Name, "err", err)
 			}
 		}
 	}
@@ -106,7 +115,7 @@ func (m *Manager) restoreTopics(ctx context.Context) error {
 		t, ok := m.o.Broker.Topic(name)
 		if ok && doomedKey(t) == key {
 			if err := m.deleteTopic(ctx, t); err != nil {
-				return fmt.Errorf("deleting the topic %q of a dropped table: %w", name, err)
+				return fmt.Errorf("deleting the topic %q of what was dropped: %w", name, err)
 			}
 			continue
 		}

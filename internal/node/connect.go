@@ -5,6 +5,7 @@ import (
 
 	"github.com/leat-io/leat/internal/catalog"
 	"github.com/leat-io/leat/internal/connector"
+	"github.com/leat-io/leat/internal/connector/kafka"
 	"github.com/leat-io/leat/internal/connector/nexmark"
 	"github.com/leat-io/leat/internal/connector/topic"
 )
@@ -16,9 +17,20 @@ func (c *Core) connect(r *catalog.Relation) (connector.Source, error) {
 	}
 	switch r.Connector {
 	case "kafka":
+		if r.Outside() {
+			return kafka.NewSource(r, kafka.Options{Logger: c.log, Clock: c.o.Clock, Budget: c.clusters})
+		}
 		return topic.New(c.Broker, r)
 	case "nexmark":
 		return nexmark.NewSource(r)
 	}
 	return nil, fmt.Errorf("connector %q is not known: kafka and nexmark are", r.Connector)
+}
+
+// target makes the target of a sink to something outside.
+func (c *Core) target(r *catalog.Relation, id string) (connector.Target, error) {
+	if r.Connector == "kafka" {
+		return kafka.NewTarget(kafka.ClusterOf(r), id, c.log), nil
+	}
+	return nil, fmt.Errorf("connector %q writes to nothing outside: kafka does", r.Connector)
 }

@@ -59,16 +59,17 @@ type CoreOptions struct {
 
 // Core is a node without doors.
 type Core struct {
-	o       CoreOptions
-	log     *slog.Logger
-	Journal *journal.Journal
-	DB      *kv.DB
-	Applier *state.Applier
-	Broker  *broker.Broker
-	Jobs    *job.Manager
-	Budget  *budget.Budget // the root of the tree
-	engine  *budget.Budget
-	lock    io.Closer
+	o        CoreOptions
+	log      *slog.Logger
+	Journal  *journal.Journal
+	DB       *kv.DB
+	Applier  *state.Applier
+	Broker   *broker.Broker
+	Jobs     *job.Manager
+	Budget   *budget.Budget // the root of the tree
+	engine   *budget.Budget
+	clusters *budget.Budget // what sources outside have fetched
+	lock     io.Closer
 
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
@@ -138,6 +139,7 @@ func (c *Core) open(ctx context.Context) error {
 		return err
 	}
 	c.engine = c.Budget.Child("engine", 0)
+	c.clusters = c.Budget.Child("clusters", 0)
 	c.measureMemory()
 	if c.Applier, err = state.NewApplier(state.ApplierOptions{DB: c.DB, Budget: c.engine.Child("applier", 0)}); err != nil {
 		return err
@@ -169,7 +171,7 @@ func (c *Core) open(ctx context.Context) error {
 	}
 	c.Jobs, err = job.New(job.Options{
 		Broker: c.Broker, Journal: c.Journal, DB: c.DB, Applier: c.Applier, Clock: o.Clock, Logger: o.Logger,
-		Connect: c.connect, Workers: o.Workers, StateMemory: o.StateMemory, Budget: c.engine, BatchRows: o.BatchRows, Seed: o.Seed, Observe: o.ObserveEpoch,
+		Connect: c.connect, Target: c.target, Workers: o.Workers, StateMemory: o.StateMemory, Budget: c.engine, BatchRows: o.BatchRows, Seed: o.Seed, Observe: o.ObserveEpoch,
 	})
 	if err != nil {
 		return err

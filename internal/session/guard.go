@@ -13,12 +13,18 @@ import (
 
 // guardTopic has the records that Kafka clients produce into a table's topic checked: they are upserts, and nothing invalid enters.
 func (e *Engine) guardTopic(r *catalog.Relation) error {
-	if r.Kind != catalog.Table {
+	if r.Kind != catalog.Table && !r.HasChangelog() {
 		return nil
 	}
 	topic, ok := e.o.Broker.Topic(r.Topic)
 	if !ok {
-		return fmt.Errorf("the topic %q of table %s is gone", r.Topic, r.QualifiedName())
+		return fmt.Errorf("the topic %q of %s %s is gone", r.Topic, r.Kind, r.QualifiedName())
+	}
+	if r.HasChangelog() {
+		topic.SetRecordCheck(func(int32, *record.Record) string {
+			return "the topic is the changelog of sink \"" + r.Name + "\", and only that writes to it"
+		})
+		return nil
 	}
 	topic.SetRecordCheck(func(_ int32, rec *record.Record) string {
 		// Decoders are made anew for each record: clients that write to tables are few, and may do so from many connections.

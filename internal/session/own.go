@@ -288,6 +288,8 @@ func (s *Session) jobs() *column.Batch {
 		switch {
 		case j.Err != nil:
 			state = "stopped: " + j.Err.Error()
+		case j.Delivery != nil:
+			state = "delivery stopped: " + j.Delivery.Error()
 		case !j.Live:
 			state = "backfilling"
 		}
@@ -311,6 +313,17 @@ func (s *Session) jobs() *column.Batch {
 			c[11].AppendNull()
 		} else {
 			c[11].AppendString(heldBy(j.Held, s.e.o.Clock.Now()))
+		}
+		if h := j.Outside; h == nil {
+			c[12].AppendNull()
+			c[13].AppendNull()
+		} else {
+			c[12].AppendInt64(h.Lag)
+			if h.Err == nil {
+				c[13].AppendNull()
+			} else {
+				c[13].AppendString(h.Err.Error())
+			}
 		}
 		b.EndRow(1)
 	}

@@ -77,6 +77,10 @@ func (s *Session) runPlan(ctx context.Context, p *plan.Plan, t *tx, visit func(b
 			if err != nil {
 				return err
 			}
+			if _, ok := spec.Source.(connector.Fetched); ok {
+				return pgerr.Newf("0A000", "source \"%s\" is over a topic of a Kafka cluster: only stored queries can read it", r.Name).
+					WithHint("Create a materialized view over it, and query that.")
+			}
 			sources[r.ID] = spec
 			continue
 		}

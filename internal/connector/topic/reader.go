@@ -1,15 +1,12 @@
 package topic
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/leat-io/leat/internal/broker"
-	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/connector"
-	"github.com/leat-io/leat/internal/connector/jsonrow"
+	"github.com/leat-io/leat/internal/connector/recordrow"
 	"github.com/leat-io/leat/internal/record"
 )
 
@@ -17,9 +14,7 @@ import (
 type reader struct {
 	source    *Source
 	partition *broker.Partition
-	columns   []field
-	decoder   *jsonrow.Decoder
-	members   []*column.Vector // the columns that the decoder fills
+	decoder   *recordrow.Decoder
 
 	buffer  []byte // memory of chunk
 	chunk   []byte // batches not yet walked
@@ -37,26 +32,11 @@ type reader struct {
 }
 
 func newReader(s *Source, p *broker.Partition, columns []int) (*reader, error) {
-	r := &reader{source: s, partition: p, next: -1}
-	var names []string
-	var types []column.Type
-	for _, c := range columns {
-		if c < 0 || c >= len(s.fields) {
-			return nil, fmt.Errorf("column %d of a source with %d columns", c, len(s.fields))
-		}
-		f := s.fields[c]
-		r.columns = append(r.columns, f)
-		if f.from == fromValue && s.encode == "json" {
-			names, types = append(names, f.name), append(types, f.typ)
-		}
+	d, err := s.layout.NewDecoder(p.Index, columns)
+	if err != nil {
+		return nil, err
 	}
-	if s.encode == "json" {
-		r.decoder = jsonrow.NewDecoder(names, types)
-		if s.table {
-			r.decoder = jsonrow.NewTableDecoder(names, types)
-		}
-	}
-	return r, nil
+	return &reader{source: s, partition: p, decoder: d, next: -1}, nil
 }
 
 // Close implements connector.Partition.
@@ -67,14 +47,7 @@ func (r *reader) Close() error {
 
 // Read implements connector.Partition.
 func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, error) {
-	out.Reset(len(r.columns))
-	r.members = r.members[:0]
-	for i, f := range r.columns {
-		out.Cols[i].Reset(f.typ)
-		if f.from == fromValue && r.decoder != nil {
-			r.members = append(r.members, out.Cols[i])
-		}
-	}
+	r.decoder.Begin(out)
 	clear(r.values)
 	r.values, r.settled, r.data = r.values[:0], 0, r.data[:0]
 	out.Raw = r.raw
@@ -118,6 +91,14 @@ func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, er
 		r.seek(at)
 	}
 	return at, nil
+}
+
+// row appends a record. at is its position: that of its transaction's marker, or its offset.
+func (r *reader) row(rec *record.Record, at int64, out *connector.Rows) {
+	one := recordrow.Record{Offset: rec.Offset, Position: at, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value}
+	if r.decoder.Row(&one, out) {
+		r.values = append(r.values, rec.Value)
+	}
 }
 
 func (r *reader) raw(row int) []byte { return r.values[row] }
@@ -251,71 +232,4 @@ func (r *reader) fetch(at int64) error {
 	r.buffer, err = c.AppendTo(r.buffer[:0])
 	r.chunk, r.held, r.heldFrom = r.buffer, r.held[:0], c.First
 	return err
-}
-
-// row appends one record as a row, or as a bad record. at is its position: that of its transaction's marker, or its offset.
-func (r *reader) row(rec *record.Record, at int64, out *connector.Rows) {
-	if reason := r.decode(rec, out); reason != "" {
-		out.Bad = append(out.Bad, connector.Bad{Offset: rec.Offset, Position: at, Reason: reason, Data: bytes.Clone(rec.Value)})
-		return
-	}
-	for i, f := range r.columns {
-		v := out.Cols[i]
-		switch f.from {
-		case fromNowhere:
-			v.AppendNull()
-		case fromPartition:
-			v.AppendInt32(r.partition.Index)
-		case fromOffset:
-			v.AppendInt64(rec.Offset)
-		case fromTimestamp:
-			v.AppendInt64(rec.Timestamp * microsMilli)
-		case fromTombstone:
-			v.AppendBool(rec.Value == nil)
-		case fromKey:
-			if rec.Key == nil {
-				v.AppendNull()
-			} else {
-				v.AppendBytes(rec.Key)
-			}
-		}
-	}
-	out.Len++
-	out.Offsets = append(out.Offsets, rec.Offset)
-	if len(out.Positions) > 0 || at != rec.Offset {
-		out.Positions = append(out.Positions, at)
-	}
-	out.Appended = append(out.Appended, rec.Timestamp*microsMilli)
-	r.values = append(r.values, rec.Value)
-}
-
-// decode appends the columns that come from the value; it leaves them as they were when it returns a reason.
-func (r *reader) decode(rec *record.Record, out *connector.Rows) (reason string) {
-	if r.decoder != nil {
-		value := rec.Value
-		if value == nil && r.source.table {
-			value = rec.Key // names the row that is deleted; the other columns are NULL
-		}
-		if value == nil {
-			return "the record has no value"
-		}
-		if err := r.decoder.Decode(value, r.members); err != nil {
-			return err.Error()
-		}
-		return ""
-	}
-	if r.source.encode == "text" && !utf8.Valid(rec.Value) {
-		return "the value is not valid UTF-8"
-	}
-	for i, f := range r.columns {
-		if f.from != fromValue {
-			continue
-		}
-		if rec.Value == nil {
-			out.Cols[i].AppendNull()
-		} else {
-			out.Cols[i].AppendBytes(rec.Value)
-		}
-	}
-	return ""
 }

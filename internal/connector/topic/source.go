@@ -6,82 +6,28 @@ package topic
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/leat-io/leat/internal/broker"
 	"github.com/leat-io/leat/internal/catalog"
-	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/connector"
+	"github.com/leat-io/leat/internal/connector/recordrow"
 )
 
 // Source is a topic as a source. The topic need not exist yet: until it does there is nothing to read.
 type Source struct {
 	broker *broker.Broker
 	topic  string
-	fields []field
-	encode string
-	table  bool
+	layout *recordrow.Layout
 }
-
-// field says where one column of the relation comes from.
-type field struct {
-	name string
-	typ  column.Type
-	from origin
-}
-
-type origin uint8
-
-const (
-	fromValue     origin = iota // a member of the JSON object, or the whole value
-	fromNowhere                 // generated: computed by the engine
-	fromPartition               // INCLUDE partition, and so on
-	fromOffset
-	fromTimestamp
-	fromKey
-	fromTombstone // of a table: whether the record deletes its key
-)
 
 // New is the source of a relation: a source with the kafka connector over the embedded log, or a table, whose topic holds its changes. A table has
 // one column more than its relation: whether the record is a deletion.
 func New(b *broker.Broker, r *catalog.Relation) (*Source, error) {
-	s := &Source{broker: b, topic: r.Topic, encode: r.Encode, table: r.Kind == catalog.Table}
-	if s.table {
-		s.encode = "json"
+	l, err := recordrow.NewLayout(r)
+	if err != nil {
+		return nil, err
 	}
-	values := 0
-	for i := range r.Columns {
-		c := &r.Columns[i]
-		f := field{name: c.Name, typ: c.Type}
-		switch {
-		case c.Generated != nil && !s.table: // a table stores what it generates
-			f.from = fromNowhere
-		case c.Include == catalog.IncludePartition:
-			f.from = fromPartition
-		case c.Include == catalog.IncludeOffset:
-			f.from = fromOffset
-		case c.Include == catalog.IncludeTimestamp:
-			f.from = fromTimestamp
-		case c.Include == catalog.IncludeKey:
-			f.from = fromKey
-		default:
-			values++
-		}
-		s.fields = append(s.fields, f)
-	}
-	switch s.encode {
-	case "json":
-	case "text", "bytes":
-		if values != 1 {
-			return nil, fmt.Errorf("ENCODE %s has one column for the value, not %d", s.encode, values)
-		}
-	default:
-		return nil, fmt.Errorf("ENCODE %q is not known: json, text and bytes are", s.encode)
-	}
-	if s.table {
-		s.fields = append(s.fields, field{name: "deleted", typ: column.TBool, from: fromTombstone})
-	}
-	return s, nil
+	return &Source{broker: b, topic: r.Topic, layout: l}, nil
 }
 
 // LogPartitions are the topic's partitions, none while it does not exist.
@@ -127,7 +73,4 @@ func (s *Source) Open(partition int, columns []int) (connector.Partition, error)
 	return newReader(s, parts[partition], columns)
 }
 
-const (
-	fetchBytes  = 256 << 10
-	microsMilli = int64(time.Millisecond / time.Microsecond)
-)
+const fetchBytes = 256 << 10

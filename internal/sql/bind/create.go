@@ -174,9 +174,15 @@ func (b *binder) connect(r *catalog.Relation, s *ast.CreateSource) error {
 	}
 	if !ok {
 		return b.errorf(s.Name, pgerr.FeatureNotSupported, "connector '%s' is not supported yet", connector).
-			WithHint("There are: kafka (a topic of this node), nexmark.")
+			WithHint("There are: kafka (a topic of this node, or of a cluster), nexmark.")
 	}
 	var err error
+	if connector == "kafka" {
+		if err := b.cluster(s.With); err != nil {
+			return err
+		}
+		known = merged(known, clusterOptions)
+	}
 	r.Options, err = b.with(s.With, merged(known, map[string]option{"connector": oneOf(connector)}), "a source with connector '"+connector+"'")
 	if err != nil {
 		return err

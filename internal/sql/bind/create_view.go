@@ -2,6 +2,7 @@ package bind
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/leat-io/leat/internal/catalog"
@@ -204,7 +205,10 @@ func (b *binder) sinkOptions(r *catalog.Relation, s *ast.CreateSink) error {
 		return b.errorf(s.Name, pgerr.FeatureNotSupported, "connector '%s' is not supported yet", connector).WithHint("There are: kafka (a topic of this node) and checksum (rows are only counted and summed up, for benchmarks).")
 	}
 	var err error
-	known := merged(sinkOptions, lateOptions, islandOptions, map[string]option{"connector": oneOf("kafka")})
+	if err := b.cluster(s.With); err != nil {
+		return err
+	}
+	known := merged(sinkOptions, lateOptions, islandOptions, clusterOptions, writeOptions, map[string]option{"connector": oneOf("kafka")})
 	if r.Options, err = b.with(s.With, known, "a sink with connector 'kafka'"); err != nil {
 		return err
 	}
@@ -213,7 +217,7 @@ func (b *binder) sinkOptions(r *catalog.Relation, s *ast.CreateSink) error {
 		return b.errorf(s.Name, pgerr.InvalidParameterValue, "option \"topic\" is missing")
 	}
 	for _, o := range b.env.Catalog.Relations() {
-		if o.Topic == r.Topic && o.Kind == catalog.Table {
+		if o.Topic == r.Topic && !r.Outside() && o.Kind == catalog.Table {
 			return b.errorf(s.Name, pgerr.DuplicateObject, "topic \"%s\" belongs to table %s, which a sink cannot write", r.Topic, o.QualifiedName())
 		}
 	}
@@ -291,6 +295,9 @@ func (b *binder) planSink(r *catalog.Relation, s *ast.CreateSink, t *tree) (Boun
 	root := prune(t, need).narrow(need)
 	p := &physical{b: b}
 	r.ID = b.ids.NextRelation()
+	if r.Outside() {
+		r.Topic = "leat.sink." + strconv.FormatUint(r.ID, 10) + ".changelog" // ids are given once
+	}
 	in, err := p.lower(root.tree)
 	if err != nil {
 		return nil, err

@@ -1,10 +1,12 @@
 package bind
 
 import (
+	"net"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/leat-io/leat/internal/catalog"
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/pgerr"
@@ -90,6 +92,45 @@ var sourceOptions = map[string]map[string]option{
 		"nexmark.event.num":  integer(0, 1<<62), "nexmark.event.rate": integer(1, 1_000_000_000),
 		"nexmark.seed": integer(0, 1<<62), "nexmark.base.time": integer(0, 1<<52), "nexmark.out.of.order": integer(1, 1_000_000),
 	},
+}
+
+// clusterOptions are those of a source or sink over a topic of a Kafka cluster, writeOptions those of a sink on top.
+var (
+	clusterOptions = map[string]option{catalog.ServersOption: servers, catalog.ClientIDOption: anyText}
+	writeOptions   = map[string]option{catalog.CompressionOption: oneOf("none", "gzip", "snappy", "lz4", "zstd")}
+)
+
+// servers is a list of host:port.
+func servers(v string) string {
+	for s := range strings.SplitSeq(v, ",") {
+		host, port, err := net.SplitHostPort(strings.TrimSpace(s))
+		n, e := strconv.ParseUint(port, 10, 16)
+		if err != nil || host == "" || e != nil || n == 0 {
+			return "must be host:port, or several of them with commas between"
+		}
+	}
+	return ""
+}
+
+// cluster checks what options of a cluster need or forbid, before they are looked at one by one.
+func (b *binder) cluster(list []ast.Option) error {
+	inside := !slices.ContainsFunc(list, func(o ast.Option) bool { return strings.EqualFold(o.Name, catalog.ServersOption) })
+	for _, o := range list {
+		rest, ok := strings.CutPrefix(strings.ToLower(o.Name), "properties.")
+		if !ok {
+			continue
+		}
+		for _, prefix := range []string{"security.", "sasl.", "ssl."} {
+			if strings.HasPrefix(rest, prefix) {
+				return b.unsupported(o, "option \""+o.Name+"\" (TLS and SASL to a Kafka cluster)")
+			}
+		}
+		if inside {
+			return b.errorf(o, pgerr.InvalidParameterValue, "option \"%s\" is for a topic of a Kafka cluster, and \"%s\" is missing", o.Name, catalog.ServersOption).
+				WithHint("Add %s = 'host:port'; without it the topic is one of this node.", catalog.ServersOption)
+		}
+	}
+	return nil
 }
 
 var sinkOptions = map[string]option{"topic": topicName, "primary_key": anyText}
