@@ -1,5 +1,5 @@
 # What a newcomer types: `make test` (everything CI runs), `make leat` (the binary), `make crash` (the long kill -9 run).
-.PHONY: leat test test-deps check unit race e2e crash simulate fuzz bench fmt
+.PHONY: leat test test-deps check unit race e2e crash simulate fuzz bench compat fmt
 
 leat:
 	CGO_ENABLED=0 go build -trimpath -o bin/leat ./cmd/leat
@@ -35,6 +35,11 @@ fuzz:
 
 bench:
 	@scripts/bench/all.sh
+
+# Clients, tools and suites that others wrote, against Leat and (KAFKA_PEER: see test/compat) Apache Kafka; writes docs/compatibility.md.
+# Needs Java, Python, Node and a C compiler; a suite whose needs are missing fails the run.
+compat:
+	go run ./test/compat -write docs/compatibility.md
 
 fmt:
 	go tool -modfile=tools/go.mod gofumpt -w cmd internal test bench

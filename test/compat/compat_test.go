@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"testing"
+)
+
+// TestShortSuites runs the suites that need nothing but Go and kcat against a node: what CI sees of `make compat`.
+func TestShortSuites(t *testing.T) {
+	ctx := t.Context()
+	e, err := newEnv(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.work, e.short = t.TempDir(), true
+	leat, err := startLeat(ctx, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(leat.stop)
+	for _, s := range suites() {
+		if !s.short {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			if err := s.ready(ctx, e); err != nil {
+				t.Fatalf("%v: scripts/test-deps installs what the tests need", err)
+			}
+			bounded, cancel := context.WithTimeout(ctx, s.timeout)
+			defer cancel()
+			results := s.run(bounded, e, leat)
+			if count(results, passed) == 0 {
+				t.Error("nothing passed")
+			}
+			for _, f := range failures(results) {
+				if known(s.name, f.name) == "" {
+					t.Errorf("%s: %s", f.name, f.why)
+				}
+			}
+			t.Logf("%d passed, %d not applicable", count(results, passed), count(results, absent))
+		})
+	}
+}
+
+func TestProgramLines(t *testing.T) {
+	t.Parallel()
+	got, done := parseProgram("noise\nok a b\nFAIL c: why: more\nn/a d: not here\ndone\n")
+	want := []result{{name: "a b"}, {name: "c", outcome: failed, why: "why: more"}, {name: "d", outcome: absent, why: "not here"}}
+	if !done || !slices.Equal(got, want) {
+		t.Errorf("got %+v, done %v; want %+v", got, done, want)
+	}
+	if _, done := parseProgram("ok a\n"); done {
+		t.Error("a program that ended early counts as done")
+	}
+}
+
+func TestGoTestLines(t *testing.T) {
+	t.Parallel()
+	out := `=== RUN   TestA
+=== RUN   TestA/sub
+--- PASS: TestA (0.00s)
+    --- PASS: TestA/sub (0.00s)
+=== RUN   TestB
+    b_test.go:1: broken
+--- FAIL: TestB (0.00s)
+=== RUN   TestSuite
+=== RUN   TestSuite/TestC
+    c_test.go:1: needs more
+--- PASS: TestSuite (0.00s)
+    --- SKIP: TestSuite/TestC (0.00s)
+`
+	got := goResults(out, nil, "TestSuite")
+	want := []result{{name: "TestA"}, {name: "TestB", outcome: failed, why: "b_test.go:1: broken"}, {name: "TestC", outcome: absent, why: "c_test.go:1: needs more"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

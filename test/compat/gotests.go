@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// kgoShort are the tests of kgo that CI runs: of those that talk to a broker, the ones that take seconds.
+const kgoShort = "^(TestPing|TestIssue1034|TestIssue325|TestIssue337|TestIssue434|TestIssue489|TestIssue523|TestIssue648|TestIssue810|TestIssue865|" +
+	"TestConsumeTopicRetrieval.*|TestDirectPartitionPurge|TestAddRemovePartitions|TestPauseIssue.*|TestIssueFetchLargerThanBrokerMaxReadBytes|TestPooling|" +
+	"TestGroupSimple|TestClient_Produce.*|TestIssue769|TestTxnEtl|TestGroupETL)$"
+
+// kgoTests runs franz-go's own tests: all of them, or those of kgoShort with fewer records.
+func kgoTests(ctx context.Context, e *env, b *broker) []result {
+	bin := filepath.Join(e.work, "kgo.test")
+	if _, err := os.Stat(bin); err != nil {
+		if _, err := e.output(ctx, e.root, nil, "go", "test", "-c", "-o", bin, "github.com/twmb/franz-go/pkg/kgo"); err != nil {
+			return []result{check("go test -c", err)}
+		}
+	}
+	args, records := []string{"-test.v", "-test.timeout=14m", "-test.run=^Test"}, "50000"
+	if e.short {
+		args, records = []string{"-test.v", "-test.timeout=2m", "-test.run=" + kgoShort}, "5000"
+	}
+	// The tests look for files beside their sources; the module cache is read-only and they write nothing.
+	dir, err := e.output(ctx, e.root, nil, "go", "list", "-f", "{{.Dir}}", "github.com/twmb/franz-go/pkg/kgo")
+	if err != nil {
+		return []result{check("go list", err)}
+	}
+	out, err := e.output(ctx, strings.TrimSpace(dir), []string{
+		"KGO_SEEDS=" + b.addr, "KGO_TEST_RF=1", "KGO_TEST_RECORDS=" + records, "KGO_LOG_LEVEL=none",
+	}, bin, args...)
+	return goResults(out, err, "TestIntegration")
+}
+
+var goLine = regexp.MustCompile(`^( *)--- (PASS|FAIL|SKIP): (\S+) \(`)
+
+// goResults reads what `go test -v` prints. A test with subtests counts as one, but for the one named suite, whose subtests
+// count each; a message printed in a test that failed or was skipped is its why.
+func goResults(out string, err error, suite string) []result {
+	var results []result
+	said := map[string][]string{}
+	current := ""
+	lines := bufio.NewScanner(strings.NewReader(out))
+	lines.Buffer(nil, 1<<22)
+	for lines.Scan() {
+		l := lines.Text()
+		if word, name, ok := strings.Cut(strings.TrimSpace(l), "   "); ok && strings.HasPrefix(word, "=== ") {
+			current = strings.TrimSpace(name)
+			continue
+		}
+		m := goLine.FindStringSubmatch(l)
+		if m == nil {
+			if strings.HasPrefix(l, "    ") && len(said[current]) < 3 {
+				said[current] = append(said[current], strings.TrimSpace(l))
+			}
+			continue
+		}
+		current = m[3]
+		parent, rest, sub := strings.Cut(m[3], "/")
+		inSuite := sub && parent == suite && !strings.Contains(rest, "/")
+		if m[3] == suite || sub && !inSuite {
+			continue
+		}
+		r := result{name: m[3]}
+		if inSuite {
+			r.name = rest
+		}
+		switch m[2] {
+		case "FAIL":
+			r.outcome = failed
+		case "SKIP":
+			r.outcome = absent
+		}
+		results = append(results, r)
+	}
+	for i, r := range results {
+		if r.outcome != passed {
+			results[i].why = oneLine(strings.Join(append(said[r.name], said[suite+"/"+r.name]...), "; "))
+		}
+	}
+	if err != nil && len(failures(results)) == 0 {
+		results = append(results, check("the run as a whole", err))
+	}
+	return results
+}
+
+// confluentGoVersion is the release of confluent-kafka-go whose tests run.
+const confluentGoVersion = "v2.11.1"
+
+// confluentGoTests runs the integration tests of confluent-kafka-go, which link the librdkafka that it brings.
+func confluentGoTests(ctx context.Context, e *env, b *broker) []result {
+	const module = "github.com/confluentinc/confluent-kafka-go/v2"
+	src := filepath.Join(e.cache, "confluent-kafka-go")
+	bin := filepath.Join(src, "kafka.test")
+	if _, err := os.Stat(bin); err != nil {
+		// Its tests are of its own module, whose go.mod must be the main one: they are built in a copy of it.
+		out, err := e.output(ctx, e.work, []string{"GOFLAGS=-mod=mod"}, "go", "mod", "download", "-json", module+"@"+confluentGoVersion)
+		if err != nil {
+			return []result{check("fetch the module", err)}
+		}
+		var m struct{ Dir string }
+		if err := json.Unmarshal([]byte(out), &m); err != nil {
+			return []result{check("fetch the module", err)}
+		}
+		for _, c := range [][]string{{"rm", "-rf", src}, {"cp", "-r", m.Dir, src}, {"chmod", "-R", "u+w", src}} {
+			if _, err := e.output(ctx, e.work, nil, c[0], c[1:]...); err != nil {
+				return []result{check("copy the module", err)}
+			}
+		}
+		if _, err := e.output(ctx, src, []string{"CGO_ENABLED=1", "GOFLAGS=-mod=mod"}, "go", "test", "-c", "-o", bin, "./kafka"); err != nil {
+			return []result{check("go test -c", err)}
+		}
+	}
+	conf := fmt.Sprintf(`{"Brokers": %q, "BrokersSasl": %q, "TopicName": %q, "GroupID": %q, "PerfMsgCount": 2000, "PerfMsgSize": 100, "Config": ["api.version.request=true"]}`,
+		b.addr, b.addr, unique("test"), unique("group"))
+	if err := os.WriteFile(filepath.Join(src, "kafka", "testconf.json"), []byte(conf), 0o644); err != nil {
+		return []result{check("testconf.json", err)}
+	}
+	out, err := e.output(ctx, filepath.Join(src, "kafka"), nil, bin, "-test.v", "-test.timeout=14m", "-docker.exists")
+	return goResults(out, err, "TestIntegration")
+}
