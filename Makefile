@@ -1,5 +1,5 @@
 # What a newcomer types: `make test` (everything CI runs), `make leat` (the binary), `make crash` (the long kill -9 run).
-.PHONY: leat test test-deps check unit race e2e crash simulate fuzz bench compat fmt
+.PHONY: leat test test-deps check unit race e2e crash simulate fuzz bench compat compat-cluster fmt
 
 leat:
 	CGO_ENABLED=0 go build -trimpath -o bin/leat ./cmd/leat
@@ -43,3 +43,8 @@ compat:
 
 fmt:
 	go tool -modfile=tools/go.mod gofumpt -w cmd internal test bench
+
+# Sources and sinks over a real Apache Kafka that is killed meanwhile, as Leat is. KAFKA_PEER is a program that starts and stops one
+# (`go test ./test/crash -args -help` says how it is called); it needs a JDK. CI does the same with a second Leat as the cluster.
+compat-cluster:
+	go test ./test/crash -count=1 -timeout 30m -v -run TestClusterThroughKills -kills 20 -kafka "$(KAFKA_PEER)"

@@ -103,6 +103,9 @@ func (m *Manager) commitCatalog(ctx context.Context, changes []catalog.Change, d
 	var rows state.Changes
 	for _, r := range dropped {
 		u.AddMeta(countsKey(r.ID), nil)
+		if r.HasChangelog() {
+			u.AddMeta(deliveryKey(r.ID), nil)
+		}
 		u.AddMeta(stoppedKey(r.ID), nil)
 		if t := m.ownTopic(r); t != nil {
 			u.AddMeta(doomedKey(t), []byte(t.Name))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -159,9 +160,22 @@ func (d *delivery) session(timer clock.Timer) (delivered bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	at, err := d.agree(told)
+	begun, err := d.begun()
 	if err != nil {
 		return false, err
+	}
+	at, err := d.agree(told, begun)
+	if err != nil {
+		return false, err
+	}
+	if !begun {
+		// First the target has a position, then it is noted here that it has, then comes data: one without a position has lost it.
+		if err := d.target.Keep(d.ctx, at); err != nil {
+			return false, err
+		}
+		if err := d.begin(); err != nil {
+			return false, err
+		}
 	}
 	w := broker.NewWatcher()
 	d.partition.Watch(w, broker.EdgeDurable)
@@ -169,10 +183,7 @@ func (d *delivery) session(timer clock.Timer) (delivered bool, err error) {
 	d.mu.Lock()
 	d.at = at
 	d.mu.Unlock()
-	d.kept = time.Time{}
-	if told != connector.NoPosition {
-		d.kept = d.m.o.Clock.Now()
-	}
+	d.kept = time.Time{} // a position that is as old as the last data is kept at once
 	for {
 		next, err := d.take(at)
 		if err != nil {
@@ -218,7 +229,7 @@ func (d *delivery) session(timer clock.Timer) (delivered bool, err error) {
 }
 
 // agree compares where the target says it is with the changelog.
-func (d *delivery) agree(told int64) (int64, error) {
+func (d *delivery) agree(told int64, begun bool) (int64, error) {
 	start, err := d.partition.StartOffset()
 	if err != nil {
 		return 0, d.forGood(err)
@@ -228,7 +239,7 @@ func (d *delivery) agree(told int64) (int64, error) {
 	switch {
 	case told == connector.NoPosition && d.current() != connector.NoPosition:
 		return 0, d.forGood(fmt.Errorf("the target has lost the position while it was in use, so nobody knows what it has of offsets %d to %d of the changelog; %s", d.current(), end, remedy))
-	case told == connector.NoPosition && (start == 0 || d.settled == start):
+	case told == connector.NoPosition && (!begun || d.settled == start):
 		return start, nil
 	case told == connector.NoPosition:
 		return 0, d.forGood(fmt.Errorf("the target has forgotten the position, so nobody knows what it has of offsets %d to %d of the changelog; %s", start, end, remedy))
@@ -238,6 +249,28 @@ func (d *delivery) agree(told int64) (int64, error) {
 		return 0, d.forGood(fmt.Errorf("the target has come to offset %d, but the changelog ends at %d: the data folder is older than what was delivered; %s", told, end, remedy))
 	}
 	return told, nil
+}
+
+// deliveryPrefix is of the metadata keys of sinks, by id, whose target was given a position.
+const deliveryPrefix = "job/delivery/"
+
+func deliveryKey(sink uint64) string { return deliveryPrefix + strconv.FormatUint(sink, 10) }
+
+// begun tells whether the target of this changelog was ever given a position.
+func (d *delivery) begun() (bool, error) {
+	changelog, ok, err := d.m.o.DB.GetMeta(deliveryKey(d.sink.ID))
+	return ok && string(changelog) == d.partition.Topic().ID.String(), err
+}
+
+// begin notes that the target has a position.
+func (d *delivery) begin() error {
+	u := d.m.o.Broker.NewUnit()
+	u.AddMeta(deliveryKey(d.sink.ID), []byte(d.partition.Topic().ID.String()))
+	lsn, _, err := u.Commit(d.ctx)
+	if err != nil {
+		return err
+	}
+	return d.m.o.Broker.Wait(d.ctx, lsn)
 }
 
 // take reads whole batches of the changelog from a position on into records.

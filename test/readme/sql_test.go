@@ -24,6 +24,17 @@ func TestSQLReference(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	cluster, err := node.Start(t.Context(), node.Config{
+		Dir: t.TempDir(), Kafka: "127.0.0.1:0", Postgres: "127.0.0.1:0", HTTP: "127.0.0.1:0", Workers: 1, AutoCreateTopics: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cluster.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
 	conn, err := pgconn.Connect(t.Context(), "postgres://me@"+n.PostgresAddr()+"/leat?sslmode=disable")
 	if err != nil {
 		t.Fatal(err)
@@ -33,7 +44,7 @@ func TestSQLReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks := strings.Split(string(text), "```sql\n")[1:]
+	blocks := strings.Split(strings.ReplaceAll(string(text), "kafka.example:9092", cluster.KafkaAddr()), "```sql\n")[1:]
 	if len(blocks) < 5 {
 		t.Fatalf("docs/sql.md has %d blocks", len(blocks))
 	}

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -98,11 +99,11 @@ func (s *Source) failed(ctx context.Context, p int32, err error) {
 		return
 	}
 	part := s.parts[p]
-	start, end := int64(0), int64(0)
 	if err1 == nil && err2 == nil && int(p) < len(starts) && int(p) < len(ends) {
-		start, end = starts[p], ends[p]
+		part.err = outOfRange(s.cluster.Topic, p, part.next, starts[p], ends[p])
+	} else {
+		part.err = fmt.Errorf("topic \"%s\" of the cluster, partition %d: offset %d is not there any more: %w", s.cluster.Topic, p, part.next, err)
 	}
-	part.err = outOfRange(s.cluster.Topic, p, part.next, start, end)
 	wake := s.wake
 	s.mu.Unlock()
 	wake()
