@@ -11,6 +11,7 @@ var (
 	ErrTopicExists      = errors.New("a topic of this name exists")
 	ErrInvalidTopic     = errors.New("not a valid topic name")
 	ErrInvalidConfig    = errors.New("not a valid topic setting")
+	ErrTopicInUse       = errors.New("the topic is in use")
 	ErrPolicy           = errors.New("the topic's cleanup.policy does not allow it")
 	ErrPartitionCount   = errors.New("not a valid number of partitions")
 	ErrStorage          = errors.New("the disk is nearly full: free some space, or lower retention; writing resumes by itself")

@@ -301,13 +301,30 @@ func (b *Broker) replace(old, changed *Topic) {
 	b.topicsMu.Unlock()
 }
 
+// SetDeletionCheck installs who knows which topics clients may not delete: an error says why not. It must not wait for anything.
+func (b *Broker) SetDeletionCheck(fn func(t *Topic) error) { b.deletionCheck.Store(&fn) }
+
+// DeleteTopicOfClient is DeleteTopic for a client, who may not delete what is in use.
+func (b *Broker) DeleteTopicOfClient(ctx context.Context, name string) error {
+	return b.deleteTopic(ctx, name, b.deletionCheck.Load())
+}
+
 // DeleteTopic deletes a topic: durably from the metadata first, then its files. Batches that are ordered behind the deletion vanish.
 func (b *Broker) DeleteTopic(ctx context.Context, name string) error {
+	return b.deleteTopic(ctx, name, nil)
+}
+
+func (b *Broker) deleteTopic(ctx context.Context, name string, check *func(t *Topic) error) error {
 	b.ddl.Lock()
 	defer b.ddl.Unlock()
 	t, ok := b.Topic(name)
 	if !ok {
 		return fmt.Errorf("%w: %q", ErrUnknownTopic, clip(name))
+	}
+	if check != nil {
+		if err := (*check)(t); err != nil {
+			return err
+		}
 	}
 	u := journal.NewUnit()
 	kv.AppendMeta(u, topicPrefix+t.ID.String(), nil)

@@ -699,8 +699,8 @@ func (l *Log) Close() error {
 		close(l.closing)
 	}
 	l.mu.Unlock()
-	l.cleaning.Lock()   // a pass that runs ends soon, and touches the folder no more
-	l.cleaning.Unlock() //nolint:staticcheck // only waits
+	l.cleaning.Lock() // a pass that runs ends soon, and touches the folder no more
+	defer l.cleaning.Unlock()
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()
 	delete(l.m.dirty, l)

@@ -127,6 +127,7 @@ func New(o Options) (*Manager, error) {
 		return nil, err
 	}
 	m.snapshot.Store(s)
+	o.Broker.SetDeletionCheck(m.checkDeletion)
 	return m, nil
 }
 

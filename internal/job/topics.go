@@ -25,6 +25,30 @@ func (m *Manager) checkTopics(r *catalog.Relation) error {
 	return nil
 }
 
+// checkDeletion refuses the deletion of a topic that holds a table or a sink's changelog, or that views or sinks read: their positions would mean
+// other records in a topic that is made anew under the name.
+func (m *Manager) checkDeletion(t *broker.Topic) error {
+	s := m.Catalog()
+	for _, r := range s.Relations() {
+		if r.Topic != t.Name {
+			continue
+		}
+		switch {
+		case r.Kind == catalog.Table:
+			return fmt.Errorf("%w: %q holds table \"%s\"; DROP TABLE deletes both", broker.ErrTopicInUse, t.Name, r.Name)
+		case r.HasChangelog():
+			return fmt.Errorf("%w: %q is the changelog of sink \"%s\"; DROP SINK deletes both", broker.ErrTopicInUse, t.Name, r.Name)
+		case r.Kind == catalog.Source && !r.Outside():
+			for _, d := range s.Dependents(r.ID) {
+				if d.Plan != nil {
+					return fmt.Errorf("%w: %s \"%s\" reads %q; drop it first", broker.ErrTopicInUse, d.Kind, d.Name, t.Name)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // makeTopics makes the topics that the relation writes to, and the dead letters of a source, as far as they are not there.
 func (m *Manager) makeTopics(r *catalog.Relation) error {
 	switch r.Kind {

@@ -308,7 +308,7 @@ func TestEveryRecordIsProcessedOnce(t *testing.T) {
 		session, err := kgo.NewGroupTransactSession(
 			kgo.SeedBrokers(n.Addr), kgo.AllowAutoTopicCreation(), kgo.MetadataMinAge(50*time.Millisecond), kgo.RetryBackoffFn(func(int) time.Duration { return 20 * time.Millisecond }),
 			kgo.TransactionalID(fmt.Sprint("copy", id)), kgo.ConsumerGroup("copiers"), kgo.ConsumeTopics("in"), fromStart, committedOnly,
-			kgo.RequireStableFetchOffsets(), kgo.SessionTimeout(6*time.Second), kgo.RebalanceTimeout(2*time.Second), kgo.FetchMaxBytes(2000), kgo.TransactionTimeout(5*time.Second),
+			kgo.SessionTimeout(6*time.Second), kgo.RebalanceTimeout(2*time.Second), kgo.FetchMaxBytes(2000), kgo.TransactionTimeout(5*time.Second),
 		)
 		if err != nil {
 			t.Error(err)

@@ -20,7 +20,6 @@ type instance struct {
 	id      int64
 	epoch   int16
 	running int // the number of the transaction that it is in; 0: none
-	dead    bool
 }
 
 // attempt is one transaction as its instance knows it.

@@ -10,7 +10,7 @@ import (
 
 // DeleteTopics (20)
 //
-// v4 flexible, v5 messages, v6 by topic id. A topic is gone when the answer comes.
+// v4 flexible, v5 messages, v6 by topic id. A topic is gone when the answer comes. What the engine needs, a table's or what a view reads, is refused.
 func init() { register(api{key: 20, min: 1, max: 6, handle: deleteTopics}) }
 
 func deleteTopics(ctx context.Context, c call, kreq kmsg.Request) (kmsg.Response, error) {
@@ -34,7 +34,7 @@ func deleteTopics(ctx context.Context, c call, kreq kmsg.Request) (kmsg.Response
 		}
 		if ok {
 			st.Topic, st.TopicID = &t.Name, t.ID
-			err := c.s.b.DeleteTopic(ctx, t.Name)
+			err := c.s.b.DeleteTopicOfClient(ctx, t.Name)
 			st.ErrorCode, st.ErrorMessage = code(err), explain(err)
 		}
 		resp.Topics = append(resp.Topics, st)

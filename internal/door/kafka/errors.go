@@ -19,6 +19,7 @@ var codes = []struct {
 	{broker.ErrTopicExists, kerr.TopicAlreadyExists.Code},
 	{broker.ErrInvalidTopic, kerr.InvalidTopicException.Code},
 	{broker.ErrInvalidConfig, kerr.InvalidConfig.Code},
+	{broker.ErrTopicInUse, kerr.PolicyViolation.Code},
 	{broker.ErrPolicy, kerr.PolicyViolation.Code},
 	{broker.ErrPartitionCount, kerr.InvalidPartitions.Code},
 	{broker.ErrStorage, kerr.KafkaStorageError.Code},
