@@ -39,11 +39,22 @@ func (m *Manager) checkDeletion(t *broker.Topic) error {
 		case r.HasChangelog():
 			return fmt.Errorf("%w: %q is the changelog of sink \"%s\"; DROP SINK deletes both", broker.ErrTopicInUse, t.Name, r.Name)
 		case r.Kind == catalog.Source && !r.Outside():
-			for _, d := range s.Dependents(r.ID) {
-				if d.Plan != nil {
-					return fmt.Errorf("%w: %s \"%s\" reads %q; drop it first", broker.ErrTopicInUse, d.Kind, d.Name, t.Name)
-				}
+			if d := reader(s, r.ID); d != nil {
+				return fmt.Errorf("%w: %s \"%s\" reads %q; drop it first", broker.ErrTopicInUse, d.Kind, d.QualifiedName(), t.Name)
 			}
+		}
+	}
+	return nil
+}
+
+// reader is what runs and reads the relation, if only by way of views; nil if there is nothing.
+func reader(s *catalog.Snapshot, id uint64) *catalog.Relation {
+	for _, d := range s.Dependents(id) {
+		if d.Kind != catalog.View {
+			return d
+		}
+		if r := reader(s, d.ID); r != nil {
+			return r
 		}
 	}
 	return nil
