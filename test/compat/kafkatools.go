@@ -63,7 +63,9 @@ func kafkaTools(ctx context.Context, e *env, b *broker) []result {
 	}{
 		{"broker-api-versions", t.want([]string{"Produce(0): 0 to 13", "Fetch(1): 4 to", "ConsumerGroupHeartbeat(68)"}, "broker-api-versions")},
 		{"features describe", t.want([]string{"transaction.version", "group.version"}, "features", "describe")},
-		{"cluster cluster-id", func() error { return contains("Cluster ID: ")(t.plain("", "cluster", "cluster-id", "--bootstrap-server", b.addr)) }},
+		{"cluster cluster-id", func() error {
+			return contains("Cluster ID: ")(t.plain("", "cluster", "cluster-id", "--bootstrap-server", b.addr))
+		}},
 		{"metadata-quorum describe --status", func() error {
 			return contains("LeaderId:")(t.plain("", "metadata-quorum", "--bootstrap-server", b.addr, "describe", "--status"))
 		}},
@@ -99,7 +101,7 @@ func kafkaTools(ctx context.Context, e *env, b *broker) []result {
 			if err := contains(topic+":0:0", topic+":2:0")(t.run("", "get-offsets", "--topic", topic, "--time", "earliest")); err != nil {
 				return err
 			}
-			return contains(topic+":")(t.run("", "get-offsets", "--topic", topic, "--time", "max-timestamp"))
+			return contains(topic + ":")(t.run("", "get-offsets", "--topic", topic, "--time", "max-timestamp"))
 		}},
 		{"consumer-groups --list --state", t.want([]string{group, "Empty"}, "consumer-groups", "--list", "--state")},
 		{"consumer-groups --describe", t.want([]string{group, topic}, "consumer-groups", "--describe", "--group", group)},
@@ -143,7 +145,7 @@ func kafkaTools(ctx context.Context, e *env, b *broker) []result {
 			if _, err := t.run("", "delete-records", "--offset-json-file", file); err != nil {
 				return err
 			}
-			return contains(topic+":0:3")(t.run("", "get-offsets", "--topic", topic, "--time", "earliest"))
+			return contains(topic + ":0:3")(t.run("", "get-offsets", "--topic", topic, "--time", "earliest"))
 		}},
 		{"log-dirs --describe", t.want([]string{`"partition":"` + topic + `-0"`}, "log-dirs", "--describe", "--topic-list", topic)},
 		{"leader-election", func() error {
@@ -191,7 +193,9 @@ func kafkaTools(ctx context.Context, e *env, b *broker) []result {
 			}
 			return nil
 		}},
-		{"transactions list", func() error { return contains(id + "0")(t.plain("", "transactions", "--bootstrap-server", b.addr, "list")) }},
+		{"transactions list", func() error {
+			return contains(id + "0")(t.plain("", "transactions", "--bootstrap-server", b.addr, "list"))
+		}},
 		{"transactions describe", func() error {
 			return contains(id+"0", "CompleteCommit")(t.plain("", "transactions", "--bootstrap-server", b.addr, "describe", "--transactional-id", id+"0"))
 		}},

@@ -50,17 +50,17 @@ func kcat(ctx context.Context, e *env, b *broker) []result {
 			return same(text)(run("", "-C", "-q", "-e", "-t", topic, "-o", "1"))
 		}},
 		{"consume by timestamp", func() error {
-			return same("v\n"+text)(run("", "-C", "-q", "-e", "-t", topic, "-o", "s@1", "-f", "%s\n"))
+			return same("v\n" + text)(run("", "-C", "-q", "-e", "-t", topic, "-o", "s@1", "-f", "%s\n"))
 		}},
 		{"offset of a timestamp", func() error {
 			return contains("offset 0")(run("", "-Q", "-t", topic+":0:1"))
 		}},
 		{"metadata", func() error {
-			return contains(`topic "`+topic+`" with 1 partitions`)(run("", "-L", "-t", topic))
+			return contains(`topic "` + topic + `" with 1 partitions`)(run("", "-L", "-t", topic))
 		}},
 		{"group, auto commit", func() error {
 			group := unique("kcat")
-			if err := same("v\n"+text)(run("", "-G", group, "-q", "-e", "-X", "auto.offset.reset=earliest", topic)); err != nil {
+			if err := same("v\n" + text)(run("", "-G", group, "-q", "-e", "-X", "auto.offset.reset=earliest", topic)); err != nil {
 				return err
 			}
 			if _, err := run("more\n", "-P", "-t", topic); err != nil {

@@ -192,9 +192,11 @@ func needsPeer(commands ...string) func(context.Context, *env) error {
 func suites() []suite {
 	return []suite{
 		{name: "kafka-tools", title: "Apache Kafka's own tools", timeout: 12 * time.Minute, ready: needsPeer("java"), run: kafkaTools},
+		{name: "java", title: "Java client: transactional producer", timeout: 3 * time.Minute, ready: needsPeer("java"), run: javaProgram("Transactions.java")},
 		{name: "kcat", title: "kcat (librdkafka)", short: true, timeout: 2 * time.Minute, ready: needs("kcat"), run: kcat},
 		{name: "confluent-kafka", title: "confluent-kafka, PyPI (librdkafka)", timeout: 5 * time.Minute, ready: pythonReady, run: python("confluent.py")},
 		{name: "aiokafka", title: "aiokafka, PyPI", timeout: 5 * time.Minute, ready: pythonReady, run: python("aio.py")},
+		{name: "kafkajs", title: "kafkajs, npm", timeout: 5 * time.Minute, ready: nodeReady, run: node("kafkajs.mjs")},
 		{name: "sarama", title: "Sarama", short: true, timeout: 3 * time.Minute, ready: nothing, run: sarama},
 		{name: "kgo", title: "franz-go's own tests (`pkg/kgo`)", short: true, timeout: 15 * time.Minute, ready: nothing, run: kgoTests},
 		{name: "confluent-go", title: "confluent-kafka-go's own integration tests (librdkafka)", timeout: 15 * time.Minute, ready: needs("gcc"), run: confluentGoTests},
