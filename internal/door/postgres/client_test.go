@@ -192,6 +192,7 @@ func TestErrorsHaveCodeAndPosition(t *testing.T) {
 		{"SELECT nothing", "42703", 8},
 		{"SELECT 'grüße 日本' AS é, nothing", "42703", 25},
 		{"/* 日本 */ SELECT * FROM missing", "42P01", 24},
+		{"SELECT 1 FROM pg_catalog.pg_class c", "0A000", 15}, // as psql does for \d
 		{"SELECT 1/0", "22012", 0},
 		{"SELECT 'x'::int", "22P02", 8},
 		{"SELEC 1", "42601", 1},

@@ -170,6 +170,10 @@ func (b *binder) relation(n ast.Name) (*catalog.Relation, error) {
 	if r := b.env.Catalog.Lookup(n.Schema(), n.Last()); r != nil {
 		return r, nil
 	}
+	if s := n.Schema(); s == catalog.PgCatalogSchema || s == "information_schema" { // what clients ask on their users' behalf, as psql for \d
+		return nil, b.errorf(n, pgerr.FeatureNotSupported, "the system catalog is not supported: there is no %s", joined(n.Parts)).
+			WithHint("SHOW TABLES, SHOW MATERIALIZED VIEWS, SHOW JOBS and EXPLAIN tell what there is.")
+	}
 	return nil, b.errorf(n, pgerr.UndefinedTable, "relation \"%s\" does not exist", joined(n.Parts))
 }
 
