@@ -223,7 +223,7 @@ func kafkaTools(ctx context.Context, e *env, b *broker) []result {
 			return nil
 		}},
 		{"client-compatibility", func() error {
-			_, err := t.run("", "client-compatibility", "--topic", perf, "--offsets-for-times-supported", "true", "--cluster-id-supported", "true",
+			_, err := t.run("", "client-compatibility", "--topic", unique("compatibility"), "--offsets-for-times-supported", "true", "--cluster-id-supported", "true",
 				"--expect-record-too-large-exception", "true", "--num-cluster-nodes", "1", "--idempotent-producer-supported", "true",
 				"--describe-acls-supported", "false", "--describe-configs-supported", "true", "--create-topics-supported", "true")
 			return err

@@ -193,6 +193,7 @@ func suites() []suite {
 	return []suite{
 		{name: "kafka-tools", title: "Apache Kafka's own tools", timeout: 12 * time.Minute, ready: needsPeer("java"), run: kafkaTools},
 		{name: "java", title: "Java client: transactional producer", timeout: 3 * time.Minute, ready: needsPeer("java"), run: javaProgram("Transactions.java")},
+		{name: "streams", title: "Kafka Streams: exactly-once word count, killed and resumed", timeout: 5 * time.Minute, ready: needsPeer("java"), run: streams},
 		{name: "kcat", title: "kcat (librdkafka)", short: true, timeout: 2 * time.Minute, ready: needs("kcat"), run: kcat},
 		{name: "confluent-kafka", title: "confluent-kafka, PyPI (librdkafka)", timeout: 5 * time.Minute, ready: pythonReady, run: python("confluent.py")},
 		{name: "aiokafka", title: "aiokafka, PyPI", timeout: 5 * time.Minute, ready: pythonReady, run: python("aio.py")},
