@@ -132,6 +132,10 @@ func (x *island) failLocked(err error) {
 		return
 	}
 	x.err = err
+	if x.m.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		x.note()
+		return // the node stops: the epoch that could not be committed is run again at the next start, and no job has failed
+	}
 	for _, id := range x.members {
 		if j := x.m.job(id); j != nil {
 			x.m.fail(j, err)
