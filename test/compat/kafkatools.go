@@ -197,7 +197,7 @@ func kafkaTools(ctx context.Context, e *env, b *broker) []result {
 			return contains(id + "0")(t.plain("", "transactions", "--bootstrap-server", b.addr, "list"))
 		}},
 		{"transactions describe", func() error {
-			return contains(id+"0", "CompleteCommit")(t.plain("", "transactions", "--bootstrap-server", b.addr, "describe", "--transactional-id", id+"0"))
+			return contains(id+"0", "TransactionState", "60000")(t.plain("", "transactions", "--bootstrap-server", b.addr, "describe", "--transactional-id", id+"0"))
 		}},
 		{"transactions describe-producers", func() error {
 			return contains("ProducerId")(t.plain("", "transactions", "--bootstrap-server", b.addr, "describe-producers", "--topic", perf, "--partition", "0"))
@@ -224,8 +224,8 @@ func kafkaTools(ctx context.Context, e *env, b *broker) []result {
 		}},
 		{"client-compatibility", func() error {
 			_, err := t.run("", "client-compatibility", "--topic", unique("compatibility"), "--offsets-for-times-supported", "true", "--cluster-id-supported", "true",
-				"--expect-record-too-large-exception", "true", "--num-cluster-nodes", "1", "--idempotent-producer-supported", "true",
-				"--describe-acls-supported", "false", "--describe-configs-supported", "true", "--create-topics-supported", "true")
+				"--expect-record-too-large-exception", "false", "--num-cluster-nodes", "1", "--idempotent-producer-supported", "true",
+				"--describe-acls-supported", "true", "--describe-configs-supported", "true", "--create-topics-supported", "true")
 			return err
 		}},
 		{"topics --delete", func() error {
