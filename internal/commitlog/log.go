@@ -634,6 +634,9 @@ func (l *Log) Sync() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed // deleted meanwhile, with its folder
+	}
 	for _, s := range todo {
 		s.unsynced = true
 	}
