@@ -56,7 +56,11 @@ var (
 )
 
 // Describe implements prometheus.Collector.
-func (m *Manager) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, ch) }
+func (m *Manager) Describe(ch chan<- *prometheus.Desc) {
+	prometheus.DescribeByCollect(m, ch)
+	ch <- outsideLagDesc // only where there is something outside
+	ch <- outsideUpDesc
+}
 
 // Collect implements prometheus.Collector.
 func (m *Manager) Collect(ch chan<- prometheus.Metric) {

@@ -16,7 +16,7 @@ func TestMemoryViewShowsTheTree(t *testing.T) {
 		"INSERT INTO t VALUES (1, 1), (2, 1)")
 	got := c.Query("SELECT pool FROM leat_memory ORDER BY pool")
 	want := []string{
-		"node", "node/database", "node/database/cache", "node/database/memtables", "node/doors", "node/doors/kafka",
+		"node", "node/clusters", "node/database", "node/database/cache", "node/database/memtables", "node/doors", "node/doors/kafka",
 		"node/engine", "node/engine/applier", "node/engine/state", "node/log", "node/log/journal",
 	}
 	if !slices.Equal(got, want) {

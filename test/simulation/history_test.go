@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -284,8 +285,14 @@ func (h *run1) crash() error {
 	h.leave()
 	h.fs = newPower(h.fs.found, rand.New(rand.NewPCG(h.seed, uint64(h.crashes)+1)))
 	h.busy, h.err = [nClients]bool{}, nil
-	if h.rng.IntN(4) == 0 { // the power may go again while the node recovers
-		h.fs.plan(1+h.rng.IntN(40), h.rng.IntN(101), func() any { return known })
+	var back atomic.Bool
+	if h.rng.IntN(4) == 0 { // the power may go again while the node recovers, or a while later
+		h.fs.plan(1+h.rng.IntN(40), h.rng.IntN(101), func() any {
+			if back.Load() {
+				return h.known()
+			}
+			return known
+		})
 	}
 	if err := h.open(); err != nil {
 		return fmt.Errorf("after crash %d: %w", h.crashes, err)
@@ -296,6 +303,7 @@ func (h *run1) crash() error {
 	if err := h.recovered(known); err != nil {
 		return fmt.Errorf("after crash %d: %w", h.crashes, err)
 	}
+	back.Store(true)
 	if h.rng.IntN(2) == 0 {
 		if err := h.check(); err != nil {
 			return fmt.Errorf("right after crash %d: %w", h.crashes, err)

@@ -310,6 +310,9 @@ func (h *run1) define() {
 		say("begin: %s", text)
 		err := h.exec(text)
 		say("done: %s: %v", text, err)
+		if state(err) == "55000" {
+			return nil // what it reads is being built still
+		}
 		return err
 	})
 }
