@@ -117,8 +117,13 @@ func (gs *Groups) newShell(id string, g *group.Group) *groupShell {
 
 // CheckGroupID refuses ids that cannot be kept.
 func CheckGroupID(id string) error {
-	if id == "" || len(id) > maxGroupIDLen || strings.IndexByte(id, 0) >= 0 {
-		return fmt.Errorf("%w: %q", ErrInvalidGroup, clip(id))
+	return checkID(id, maxGroupIDLen, ErrInvalidGroup)
+}
+
+// checkID refuses an id that cannot be part of a metadata key.
+func checkID(id string, most int, invalid error) error {
+	if id == "" || len(id) > most || strings.IndexByte(id, 0) >= 0 {
+		return fmt.Errorf("%w: %q", invalid, clip(id))
 	}
 	return nil
 }

@@ -151,17 +151,25 @@ func (gs *Groups) MayFetch(id string, who Committer) (group.Code, error) {
 	return s.c.MayFetch(who.MemberID, who.Generation), nil
 }
 
+// toCommit returns the group with its lock held, or the code for there being none. With create it is made if need be.
+func (gs *Groups) toCommit(id string, who Committer, create bool) (*groupShell, group.Code, error) {
+	s, err := gs.locked(id, create)
+	switch {
+	case err != nil:
+		return nil, 0, err
+	case s != nil:
+		return s, group.OK, nil
+	case who.Generation >= 0:
+		return nil, group.IllegalGeneration, nil
+	}
+	return nil, group.UnknownMember, nil
+}
+
 // Commit stores positions; it returns when they are durable. The code is for all of them: they are stored together or not at all.
 func (gs *Groups) Commit(ctx context.Context, id string, who Committer, offsets []Offset) (group.Code, error) {
-	s, err := gs.locked(id, who.MemberID == "" && who.Generation < 0)
-	if err != nil {
-		return 0, err
-	}
+	s, code, err := gs.toCommit(id, who, who.MemberID == "" && who.Generation < 0)
 	if s == nil {
-		if who.Generation >= 0 {
-			return group.IllegalGeneration, nil
-		}
-		return group.UnknownMember, nil
+		return code, err
 	}
 	now := gs.b.clock.Now()
 	if code := gs.mayCommit(s, now, who, offsets); code != group.OK || len(offsets) == 0 {
@@ -169,9 +177,9 @@ func (gs *Groups) Commit(ctx context.Context, id string, who Committer, offsets 
 		return code, nil
 	}
 	u := journal.NewUnit()
-	for _, o := range offsets {
-		c := committed{offset: o.Offset, leaderEpoch: o.LeaderEpoch, metadata: o.Metadata, ms: now.UnixMilli()}
-		kv.AppendMeta(u, offsetKey(id, o.Topic, o.Partition), c.encode())
+	for i := range offsets {
+		o := &offsets[i]
+		kv.AppendMeta(u, offsetKey(id, o.Topic, o.Partition), o.committed(now.UnixMilli()).encode())
 	}
 	lsn, err := gs.b.journal.Commit(u, nil)
 	if err != nil {
@@ -189,8 +197,11 @@ func (gs *Groups) Commit(ctx context.Context, id string, who Committer, offsets 
 	if err != nil {
 		return 0, err
 	}
-	for _, o := range offsets {
-		s.set(o.Topic, o.Partition, committed{offset: o.Offset, leaderEpoch: o.LeaderEpoch, metadata: o.Metadata, ms: now.UnixMilli(), lsn: lsn})
+	for i := range offsets {
+		o := &offsets[i]
+		c := o.committed(now.UnixMilli())
+		c.lsn = lsn
+		s.set(o.Topic, o.Partition, c)
 	}
 	return group.OK, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -135,10 +136,7 @@ func (ts *Transactions) partition(place txn.Partition) *Partition {
 
 // CheckTransactionalID refuses ids that cannot be kept.
 func CheckTransactionalID(id string) error {
-	if id == "" || len(id) > maxTransactionalIDLen || strings.IndexByte(id, 0) >= 0 {
-		return fmt.Errorf("%w: %q", ErrInvalidTransactionalID, clip(id))
-	}
-	return nil
+	return checkID(id, maxTransactionalIDLen, ErrInvalidTransactionalID)
 }
 
 // locked returns the transactional id with its lock held, or nil. With create it is made if need be.
@@ -319,6 +317,16 @@ func (ts *Transactions) finish(ctx context.Context, s *txnShell, e *ended) error
 	return nil
 }
 
+// do runs one event, gives up the lock, and waits for what the reply promises.
+func (ts *Transactions) do(ctx context.Context, s *txnShell, ev txn.Event) (txn.Output, error) {
+	out, e, err := ts.step(s, ev)
+	if err != nil {
+		s.mu.Unlock()
+		return out, err
+	}
+	return out, ts.finish(ctx, s, e)
+}
+
 // withProducerID returns the transactional id with its lock held, and an id for a producer if it may need one.
 func (ts *Transactions) withProducerID(ctx context.Context, id string, create bool) (s *txnShell, newID int64, err error) {
 	for newID = -1; ; {
@@ -344,12 +352,7 @@ func (ts *Transactions) Init(ctx context.Context, id string, ev txn.Init) (txn.O
 		return txn.Output{}, err
 	}
 	ev.NewProducerID = newID
-	out, e, err := ts.step(s, ev)
-	if err != nil {
-		s.mu.Unlock()
-		return out, err
-	}
-	return out, ts.finish(ctx, s, e)
+	return ts.do(ctx, s, ev)
 }
 
 // End commits or aborts. The event's NewProducerID is set here.
@@ -359,12 +362,7 @@ func (ts *Transactions) End(ctx context.Context, id string, ev txn.End) (txn.Out
 		return txn.Output{Code: txn.InvalidProducerIDMapping}, err
 	}
 	ev.NewProducerID = newID
-	out, e, err := ts.step(s, ev)
-	if err != nil {
-		s.mu.Unlock()
-		return out, err
-	}
-	return out, ts.finish(ctx, s, e)
+	return ts.do(ctx, s, ev)
 }
 
 // Add makes partitions, and groups whose offsets will be committed, part of the transaction.
@@ -378,12 +376,8 @@ func (ts *Transactions) Add(ctx context.Context, id string, ev txn.Add) (txn.Cod
 	if err != nil || s == nil {
 		return txn.InvalidProducerIDMapping, err
 	}
-	out, _, err := ts.step(s, ev)
-	if err != nil {
-		s.mu.Unlock()
-		return 0, err
-	}
-	return out.Code, ts.finish(ctx, s, nil)
+	out, err := ts.do(ctx, s, ev)
+	return out.Code, err
 }
 
 // Place names the partition to the coordinator.
@@ -705,6 +699,7 @@ func (ts *Transactions) complain() {
 // expire forgets transactional ids that nobody has used for long.
 func (ts *Transactions) expire() {
 	now := ts.b.clock.Now()
+	expired := map[*txnShell]bool{}
 	for _, s := range ts.all() {
 		s.mu.Lock()
 		d := s.t.Describe()
@@ -717,22 +712,23 @@ func (ts *Transactions) expire() {
 			u.AddMeta(txnPrefix+s.id, nil)
 			if _, _, err := u.Commit(context.Background()); err != nil {
 				s.mu.Unlock()
-				return
+				break
 			}
 		}
 		s.gone = true
 		if s.timer != nil {
 			s.timer.Stop()
 		}
+		expired[s] = true
 		ts.mu.Lock()
 		delete(ts.byID, s.id)
-		for pid, other := range ts.byProducer {
-			if other == s {
-				delete(ts.byProducer, pid)
-			}
-		}
 		ts.mu.Unlock()
 		s.mu.Unlock()
+	}
+	if len(expired) > 0 { // one walk for all of them
+		ts.mu.Lock()
+		maps.DeleteFunc(ts.byProducer, func(_ int64, s *txnShell) bool { return expired[s] })
+		ts.mu.Unlock()
 	}
 }
 

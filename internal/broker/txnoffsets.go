@@ -8,21 +8,15 @@ import (
 // fences it.
 func (gs *Groups) mayHold(id string, who Committer, offsets []Offset) (group.Code, error) {
 	simple := who.MemberID == "" && who.Instance == "" && who.Generation < 0
-	s, err := gs.locked(id, simple)
-	if err != nil {
-		return 0, err
-	}
+	s, code, err := gs.toCommit(id, who, simple)
 	if s == nil {
-		if who.Generation >= 0 {
-			return group.IllegalGeneration, nil
-		}
-		return group.UnknownMember, nil
+		return code, err
 	}
 	defer s.mu.Unlock()
 	if simple {
 		return group.OK, nil
 	}
-	code := gs.mayCommit(s, gs.b.clock.Now(), who, offsets)
+	code = gs.mayCommit(s, gs.b.clock.Now(), who, offsets)
 	if code == group.RebalanceInProgress && s.c == nil {
 		return group.OK, nil // the generation is right, which is all that a transaction needs
 	}

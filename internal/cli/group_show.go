@@ -69,7 +69,6 @@ func groupDescribe(brokers *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			first := true
 			return eachNamed(names, func(name string) error {
 				listed, ok := types[name]
 				if !ok {
@@ -84,10 +83,6 @@ func groupDescribe(brokers *string) *cobra.Command {
 						return err
 					}
 				}
-				if !first && !out.json {
-					fmt.Fprintln(cmd.OutOrStdout())
-				}
-				first = false
 				return out.describe(cmd.OutOrStdout(), g)
 			})
 		})

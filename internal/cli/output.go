@@ -21,7 +21,10 @@ import (
 // is a slice of structs: a table, or one JSON array. What is described is a struct: its plain fields as lines of name and value, its slices of
 // structs as tables, or one JSON object on a line. Names come from the json tags; a tag col:"-" keeps a field out of tables, col:"X" renames it;
 // a column tagged empty:"hide" is left out when it has nothing.
-type output struct{ json bool }
+type output struct {
+	json      bool
+	described bool // something has been: what comes next is set apart
+}
 
 // outputFlag adds --output.
 func outputFlag(cmd *cobra.Command) *output {
@@ -66,6 +69,10 @@ func (o *output) describe(w io.Writer, what any) error {
 		return writeJSON(w, what)
 	}
 	b := bufio.NewWriter(w)
+	if o.described {
+		fmt.Fprintln(b)
+	}
+	o.described = true
 	writeFields(b, reflect.Indirect(reflect.ValueOf(what)))
 	return b.Flush()
 }

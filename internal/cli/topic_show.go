@@ -77,16 +77,11 @@ func topicDescribe(brokers *string) *cobra.Command {
 	changed := cmd.Flags().Bool("changed", false, "of the settings, only those that are not the built-in default")
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		return admin(cmd.Context(), *brokers, func(a *cluster) error {
-			first := true
 			return eachNamed(names, func(name string) error {
 				t, err := describeTopic(cmd.Context(), a, name, *changed)
 				if err != nil {
 					return err
 				}
-				if !first && !out.json {
-					fmt.Fprintln(cmd.OutOrStdout())
-				}
-				first = false
 				return out.describe(cmd.OutOrStdout(), t)
 			})
 		})

@@ -77,7 +77,6 @@ func txnDescribe(brokers *string) *cobra.Command {
 			if err != nil {
 				return refused("transactions", err, "")
 			}
-			first := true
 			return eachNamed(names, func(name string) error {
 				t, ok := all[name]
 				if t.Err != nil || !ok {
@@ -98,10 +97,6 @@ func txnDescribe(brokers *string) *cobra.Command {
 						d.Partitions = append(d.Partitions, fmt.Sprintf("%s-%d", ps.Topic, p))
 					}
 				}
-				if !first && !out.json {
-					fmt.Fprintln(cmd.OutOrStdout())
-				}
-				first = false
 				return out.describe(cmd.OutOrStdout(), d)
 			})
 		})

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -316,7 +317,7 @@ func (d *delivery) take(at int64) (next int64, err error) {
 			}
 			key, value := r.Key, r.Value
 			if h.Codec() != record.None {
-				key, value = clone(key), clone(value)
+				key, value = bytes.Clone(key), bytes.Clone(value)
 			}
 			d.records = append(d.records, connector.Record{Timestamp: r.Timestamp, Key: key, Value: value})
 			next = r.Offset + 1
@@ -330,13 +331,6 @@ func (d *delivery) take(at int64) (next int64, err error) {
 		next = h.NextOffset()
 	}
 	return next, nil
-}
-
-func clone(b []byte) []byte {
-	if b == nil {
-		return nil
-	}
-	return append([]byte{}, b...)
 }
 
 // trim gives up what was delivered.

@@ -60,11 +60,11 @@ func (p *patience) try(name string, op func() error) (done bool, err error) {
 	}
 }
 
-// Create implements FS.
-func (f patientFS) Create(name string, category vfs.WriteCategory) (vfs.File, error) {
+// open opens a file to write to.
+func (p *patience) open(name string, op func() (vfs.File, error)) (vfs.File, error) {
 	var file vfs.File
-	done, err := f.try(name, func() (err error) {
-		file, err = f.FS.Create(name, category)
+	done, err := p.try(name, func() (err error) {
+		file, err = op()
 		return err
 	})
 	if err != nil {
@@ -73,7 +73,12 @@ func (f patientFS) Create(name string, category vfs.WriteCategory) (vfs.File, er
 	if !done {
 		return &lostFile{}, nil
 	}
-	return &patientFile{File: file, p: f.patience, name: name}, nil
+	return &patientFile{File: file, p: p, name: name}, nil
+}
+
+// Create implements FS.
+func (f patientFS) Create(name string, category vfs.WriteCategory) (vfs.File, error) {
+	return f.open(name, func() (vfs.File, error) { return f.FS.Create(name, category) })
 }
 
 // ReuseForWrite implements FS.
@@ -86,18 +91,7 @@ func (f patientFS) ReuseForWrite(oldname, newname string, category vfs.WriteCate
 
 // OpenReadWrite implements FS.
 func (f patientFS) OpenReadWrite(name string, category vfs.WriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
-	var file vfs.File
-	done, err := f.try(name, func() (err error) {
-		file, err = f.FS.OpenReadWrite(name, category, opts...)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if !done {
-		return &lostFile{}, nil
-	}
-	return &patientFile{File: file, p: f.patience, name: name}, nil
+	return f.open(name, func() (vfs.File, error) { return f.FS.OpenReadWrite(name, category, opts...) })
 }
 
 // Link implements FS.

@@ -2,7 +2,6 @@ package crash
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kversion"
 )
@@ -174,37 +174,27 @@ func (x *teller) transfer(ctx context.Context, cl *kgo.Client) error {
 
 // watchZero reads a total all the time; it is always 0, of an even number of entries, and it goes on.
 func watchZero(t testing.TB, ctx context.Context, s *server, query string) {
-	reads, moved, last := 0, 0, int64(-1)
-	for ctx.Err() == nil {
-		conn, err := s.sql(ctx)
-		if err != nil {
-			pause(ctx, 20*time.Millisecond)
-			continue
+	moved, last := 0, int64(-1)
+	reads, ok := readAllTheTime(t, ctx, s, 5*time.Millisecond, func(conn *pgx.Conn) (bool, error) {
+		var sum, n int64
+		if err := conn.QueryRow(ctx, query).Scan(&sum, &n); err != nil {
+			return false, fmt.Errorf("%s: %w", query, err)
 		}
-		for err == nil {
-			var sum, n int64
-			if err = conn.QueryRow(ctx, query).Scan(&sum, &n); err != nil {
-				break
-			}
-			if sum != 0 || n%2 != 0 {
-				t.Errorf("%s: %d in %d entries", query, sum, n)
-				return
-			}
-			if n < last {
-				t.Errorf("%s: %d entries, after %d", query, n, last)
-				return
-			}
-			if n > last {
-				moved, last = moved+1, n
-			}
-			reads++
-			pause(ctx, 5*time.Millisecond)
+		if sum != 0 || n%2 != 0 {
+			t.Errorf("%s: %d in %d entries", query, sum, n)
+			return false, nil
 		}
-		if !lost(err) && !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", query, err)
-			return
+		if n < last {
+			t.Errorf("%s: %d entries, after %d", query, n, last)
+			return false, nil
 		}
-		_ = conn.Close(ctx)
+		if n > last {
+			moved, last = moved+1, n
+		}
+		return true, nil
+	})
+	if !ok {
+		return
 	}
 	if moved < 10 {
 		t.Errorf("%s: it moved %d times", query, moved)

@@ -160,32 +160,20 @@ func (c *cashier) transfer(ctx context.Context, conn *pgx.Conn) error {
 
 // watchTotal reads a total all the time; it is always the same.
 func watchTotal(t testing.TB, ctx context.Context, s *server, query string) {
-	reads := 0
-	for ctx.Err() == nil {
-		conn, err := s.sql(ctx)
-		if err != nil {
-			pause(ctx, 20*time.Millisecond)
-			continue
+	reads, ok := readAllTheTime(t, ctx, s, 5*time.Millisecond, func(conn *pgx.Conn) (bool, error) {
+		var sum, n int64
+		if err := conn.QueryRow(ctx, query).Scan(&sum, &n); err != nil {
+			return false, fmt.Errorf("%s: %w", query, err)
 		}
-		for err == nil {
-			var sum, n int64
-			if err = conn.QueryRow(ctx, query).Scan(&sum, &n); err != nil {
-				break
-			}
-			if sum != accounts*opening || n != accounts {
-				t.Errorf("%s: %d in %d accounts, not %d in %d", query, sum, n, accounts*opening, accounts)
-				return
-			}
-			reads++
-			pause(ctx, 5*time.Millisecond)
+		if sum != accounts*opening || n != accounts {
+			t.Errorf("%s: %d in %d accounts, not %d in %d", query, sum, n, accounts*opening, accounts)
+			return false, nil
 		}
-		if !lost(err) {
-			t.Errorf("%s: %v", query, err)
-			return
-		}
-		_ = conn.Close(ctx)
+		return true, nil
+	})
+	if ok {
+		t.Logf("%s: read %d times", query, reads)
 	}
-	t.Logf("%s: read %d times", query, reads)
 }
 
 // lost tells whether err is what a client gets when its server is killed, or when it is told to stop; an answer of the server is not.

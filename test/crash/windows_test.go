@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -349,32 +350,21 @@ func closedWindows(t testing.TB, records []*kgo.Record) map[group]total {
 
 // watchCount reads the view all the time: what it has counted never gets less, for the records are only ever added to.
 func watchCount(t testing.TB, ctx context.Context, s *server) {
-	last, reads := int64(0), 0
-	for ctx.Err() == nil {
-		conn, err := s.sql(ctx)
-		if err != nil {
-			pause(ctx, 20*time.Millisecond)
-			continue
+	last := int64(0)
+	reads, ok := readAllTheTime(t, ctx, s, 10*time.Millisecond, func(conn *pgx.Conn) (bool, error) {
+		var n int64
+		if err := conn.QueryRow(ctx, "SELECT coalesce(sum(n), 0)::bigint FROM per_window").Scan(&n); err != nil {
+			return false, fmt.Errorf("the view: %w", err)
 		}
-		for err == nil {
-			var n int64
-			if err = conn.QueryRow(ctx, "SELECT coalesce(sum(n), 0)::bigint FROM per_window").Scan(&n); err != nil {
-				break
-			}
-			if n < last {
-				t.Errorf("the view showed %d records, and now %d", last, n)
-			}
-			last = n
-			reads++
-			pause(ctx, 10*time.Millisecond)
+		if n < last {
+			t.Errorf("the view showed %d records, and now %d", last, n)
 		}
-		if !lost(err) {
-			t.Errorf("reading the view: %v", err)
-			return
-		}
-		_ = conn.Close(ctx)
+		last = n
+		return true, nil
+	})
+	if ok {
+		t.Logf("the view was read %d times", reads)
 	}
-	t.Logf("the view was read %d times", reads)
 }
 
 // watchEnds asks for the ends of topics all the time: they never go back.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/leat-io/leat/internal/clock"
@@ -212,9 +213,15 @@ func (n *Node) Failed() []string {
 // Metric is the value that /metrics shows of a relation's counter.
 func (n *Node) Metric(name, relation string) (float64, bool) {
 	n.tb.Helper()
-	families, err := n.Registry.Gather()
+	return Metric(n.tb, n.Registry, name, relation)
+}
+
+// Metric is the value of a relation's counter or gauge; ok is false if there is none.
+func Metric(tb testing.TB, from prometheus.Gatherer, name, relation string) (value float64, ok bool) {
+	tb.Helper()
+	families, err := from.Gather()
 	if err != nil {
-		n.tb.Fatalf("metrics: %v", err)
+		tb.Fatalf("metrics: %v", err)
 	}
 	for _, f := range families {
 		if f.GetName() != name {

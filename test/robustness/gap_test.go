@@ -11,6 +11,7 @@ import (
 	"github.com/leat-io/leat/internal/broker"
 	"github.com/leat-io/leat/internal/node"
 	"github.com/leat-io/leat/internal/record"
+	"github.com/leat-io/leat/test/nodetest"
 )
 
 // TestGapUnderAJob is the second half of worked example L5: retention deletes records that a job has not read yet. The job stops and says which; jobs beside it go on, also
@@ -131,19 +132,9 @@ func TestGapUnderAJob(t *testing.T) {
 // gauge reads a metric of a relation, -1 if there is none.
 func gauge(t *testing.T, n *node.Node, name, relation string) float64 {
 	t.Helper()
-	families, err := n.Registry.Gather()
-	must(t, err)
-	for _, f := range families {
-		if f.GetName() != name {
-			continue
-		}
-		for _, m := range f.GetMetric() {
-			for _, l := range m.GetLabel() {
-				if l.GetName() == "relation" && l.GetValue() == relation {
-					return m.GetGauge().GetValue() + m.GetCounter().GetValue()
-				}
-			}
-		}
+	value, ok := nodetest.Metric(t, n.Registry, name, relation)
+	if !ok {
+		return -1
 	}
-	return -1
+	return value
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/leat-io/leat/internal/connector"
 )
 
 // partition is what has been fetched of one partition, and what is known of it. The Source's mu guards it; records themselves never change.
@@ -129,11 +131,9 @@ func (p *partition) between(from, to int64) []*kgo.Record {
 
 // outOfRange is the error of a position that the cluster does not have.
 func outOfRange(topic string, partition int32, at, start, end int64) error {
-	const remedy = "what is built on them has to be dropped and created again, and then begins with what is there"
+	where := fmt.Sprintf("topic \"%s\" of the cluster, partition %d", topic, partition)
 	if start > at {
-		return fmt.Errorf("topic \"%s\" of the cluster, partition %d: retention has deleted records before they were read: the position is %d, the log starts at offset %d, so %d are missing; %s",
-			topic, partition, at, start, start-at, remedy)
+		return connector.DeletedUnread(where, at, start)
 	}
-	return fmt.Errorf("topic \"%s\" of the cluster, partition %d: the position is %d, but the log ends at offset %d: the topic was made anew, or has lost records that were read; %s",
-		topic, partition, at, end, remedy)
+	return fmt.Errorf("%s: the position is %d, but the log ends at offset %d: the topic was made anew, or has lost records that were read; %s", where, at, end, connector.BeginAnew)
 }

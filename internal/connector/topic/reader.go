@@ -218,8 +218,7 @@ func (r *reader) fetch(at int64) error {
 	if err != nil {
 		if errors.Is(err, broker.ErrOffsetOutOfRange) {
 			if start, e := r.partition.StartOffset(); e == nil && start > at {
-				return fmt.Errorf("topic \"%s\", partition %d: retention has deleted records before they were read: the position is %d, the log starts at offset %d, so %d are missing; "+
-					"what is built on them has to be dropped and created again, and then begins with what is there", r.source.topic, r.partition.Index, at, start, start-at)
+				return connector.DeletedUnread(fmt.Sprintf("topic \"%s\", partition %d", r.source.topic, r.partition.Index), at, start)
 			}
 		}
 		return err

@@ -25,20 +25,12 @@ func offsetCommit(ctx context.Context, c call, kreq kmsg.Request) (kmsg.Response
 		topic, missing := c.topic(req.Version >= 10, rt.Topic, rt.TopicID)
 		for _, rp := range rt.Partitions {
 			sp := kmsg.NewOffsetCommitResponseTopicPartition()
-			sp.Partition = rp.Partition
-			switch {
-			case topic == nil:
-				sp.ErrorCode = missing
-			case topic.Partition(rp.Partition) == nil:
-				sp.ErrorCode = kerr.UnknownTopicOrPartition.Code
-			case rp.Metadata != nil && len(*rp.Metadata) > broker.MaxOffsetMetaLen:
-				sp.ErrorCode = kerr.OffsetMetadataTooLarge.Code
-			default:
-				o := broker.Offset{Topic: topic.Name, Partition: rp.Partition, Offset: rp.Offset, LeaderEpoch: rp.LeaderEpoch}
-				if rp.Metadata != nil {
-					o.Metadata = *rp.Metadata
+			sp.Partition, sp.ErrorCode = rp.Partition, missing
+			if topic != nil {
+				o := broker.Offset{Topic: topic.Name, Partition: rp.Partition, Offset: rp.Offset, LeaderEpoch: rp.LeaderEpoch, Metadata: text(rp.Metadata)}
+				if sp.ErrorCode = mayBeCommitted(topic, &o); sp.ErrorCode == 0 {
+					offsets = append(offsets, o)
 				}
-				offsets = append(offsets, o)
 			}
 			st.Partitions = append(st.Partitions, sp)
 		}
@@ -62,6 +54,17 @@ func offsetCommit(ctx context.Context, c call, kreq kmsg.Request) (kmsg.Response
 		}
 	}
 	return resp, nil
+}
+
+// mayBeCommitted judges one offset of those that are to be committed.
+func mayBeCommitted(t *broker.Topic, o *broker.Offset) int16 {
+	switch {
+	case t.Partition(o.Partition) == nil:
+		return kerr.UnknownTopicOrPartition.Code
+	case len(o.Metadata) > broker.MaxOffsetMetaLen:
+		return kerr.OffsetMetadataTooLarge.Code
+	}
+	return 0
 }
 
 // topic looks a topic up by name or id; if it is not there, missing is the code for that.

@@ -25,20 +25,12 @@ func txnOffsetCommit(ctx context.Context, c call, kreq kmsg.Request) (kmsg.Respo
 		topic, missing := c.topic(req.Version >= 6, rt.Topic, rt.TopicID)
 		for _, rp := range rt.Partitions {
 			sp := kmsg.NewTxnOffsetCommitResponseTopicPartition()
-			sp.Partition = rp.Partition
-			switch {
-			case topic == nil:
-				sp.ErrorCode = missing
-			case topic.Partition(rp.Partition) == nil:
-				sp.ErrorCode = kerr.UnknownTopicOrPartition.Code
-			case rp.Metadata != nil && len(*rp.Metadata) > broker.MaxOffsetMetaLen:
-				sp.ErrorCode = kerr.OffsetMetadataTooLarge.Code
-			default:
-				o := broker.Offset{Topic: topic.Name, Partition: rp.Partition, Offset: rp.Offset, LeaderEpoch: rp.LeaderEpoch}
-				if rp.Metadata != nil {
-					o.Metadata = *rp.Metadata
+			sp.Partition, sp.ErrorCode = rp.Partition, missing
+			if topic != nil {
+				o := broker.Offset{Topic: topic.Name, Partition: rp.Partition, Offset: rp.Offset, LeaderEpoch: rp.LeaderEpoch, Metadata: text(rp.Metadata)}
+				if sp.ErrorCode = mayBeCommitted(topic, &o); sp.ErrorCode == 0 {
+					offsets = append(offsets, o)
 				}
-				offsets = append(offsets, o)
 			}
 			st.Partitions = append(st.Partitions, sp)
 		}
