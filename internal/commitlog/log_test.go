@@ -602,3 +602,33 @@ func FuzzOffsets(f *testing.F) {
 		}
 	})
 }
+
+// A chunk is as full as the limit allows, wherever the entries of the index lie: with batches larger than the index's interval each has one, and the
+// last that fits is found through the entry of the first that does not.
+func TestReadFillsTheChunk(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{100, 900, 5_000, 16_000, 70_000} {
+		m := openManager(t, vfs.NewMem(), clock.Real)
+		l := openLog(t, m, "t-0", Config{})
+		batch := len(makeBatch(0, 1, 0, size))
+		n := 3<<20/batch + 1
+		for i := range n {
+			if err := l.Append(makeBatch(int64(i), 1, 1, size)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, maxBytes := range []int{1, batch, 2*batch - 1, 300 << 10, 1 << 20, 1<<20 + 37} {
+			for _, limit := range []int64{math.MaxInt64, int64(n / 2)} {
+				c, err := l.Read(3, maxBytes, limit, true)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := min(int64(max(1, maxBytes/batch)), min(limit, int64(n))-3)
+				if c.First != 3 || c.Next != 3+want || c.Len() != int(want)*batch {
+					t.Errorf("batches of %d bytes, at most %d, limit %d: offsets %d to %d in %d bytes, want %d batches", batch, maxBytes, limit, c.First, c.Next, c.Len(), want)
+				}
+				c.Release()
+			}
+		}
+	}
+}

@@ -228,7 +228,13 @@ func (l *Log) readSegment(s *segment, offset int64, maxBytes int, limit int64, a
 		// An index entry in the middle may be wrong: then the shorter chunk is right, too.
 		at, next := end, c.Next
 		_, serr := scan(f, s.logPath(), skipTo, s.expect(skipTo), l.clean.holes, s.size, false, func(h *record.Header, pos int64) bool {
-			if h.BaseOffset < next || h.NextOffset() > limit || pos+int64(h.Size())-begin > int64(maxBytes) {
+			if h.BaseOffset < next {
+				return false
+			}
+			if pos == skipTo && h.BaseOffset <= limit {
+				at, next = pos, h.BaseOffset // what lies before it fits, whether it does or not
+			}
+			if h.NextOffset() > limit || pos+int64(h.Size())-begin > int64(maxBytes) {
 				return false
 			}
 			at, next = pos+int64(h.Size()), h.NextOffset()
