@@ -168,25 +168,35 @@ func (t *target) create(ctx context.Context, configs map[string]string) error {
 	return t.awaitLeaders(ctx, client)
 }
 
-// awaitLeaders waits until every partition has its leader.
+// awaitLeaders waits until every partition answers for itself: metadata names a leader before it takes requests (Kafka then answers with error 6).
 func (t *target) awaitLeaders(ctx context.Context, client *kgo.Client) error {
-	req := kmsg.NewPtrMetadataRequest()
-	topic := kmsg.NewMetadataRequestTopic()
-	topic.Topic = &t.topic
+	req := kmsg.NewPtrListOffsetsRequest()
+	topic := kmsg.NewListOffsetsRequestTopic()
+	topic.Topic = t.topic
+	for i := range t.partitions {
+		p := kmsg.NewListOffsetsRequestTopicPartition()
+		p.Partition, p.Timestamp = int32(i), -1
+		topic.Partitions = append(topic.Partitions, p)
+	}
 	req.Topics = append(req.Topics, topic)
 	for end := time.Now().Add(time.Minute); ; {
-		resp, err := req.RequestWith(ctx, client)
-		if err != nil {
-			return fmt.Errorf("asking for %s: %w", t.topic, err)
-		}
 		led := 0
-		for _, p := range resp.Topics[0].Partitions {
-			if p.ErrorCode == 0 && p.Leader >= 0 {
-				led++
+		for _, shard := range client.RequestSharded(ctx, req) {
+			if resp, ok := shard.Resp.(*kmsg.ListOffsetsResponse); ok && shard.Err == nil {
+				for _, answered := range resp.Topics {
+					for _, p := range answered.Partitions {
+						if p.ErrorCode == 0 {
+							led++
+						}
+					}
+				}
 			}
 		}
 		if led == t.partitions {
 			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		if time.Now().After(end) {
 			return fmt.Errorf("%d of %d partitions of %s have a leader after a minute", led, t.partitions, t.topic)
