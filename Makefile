@@ -22,9 +22,9 @@ race:
 e2e:
 	go test ./test/...
 
-# 50 SIGKILLs while a million records flow; CI does 10.
+# 100 SIGKILLs while a million records flow; CI does 10.
 crash:
-	go test ./test/crash -count=1 -timeout 60m -v -kills 50 -records 1000000
+	go test ./test/crash -count=1 -timeout 60m -v -kills 100 -records 1000000
 
 # The whole node on one goroutine over a file system that loses unsynced writes; CI does 2,000 histories.
 simulate:

@@ -138,7 +138,8 @@ func TestClusterThroughKills(t *testing.T) {
 		}
 	}
 	seen := make([]int, records)
-	readCommitted(t, ctx, c.servers(), "copies", func(r *kgo.Record) {
+	committed := kgo.FetchIsolationLevel(kgo.ReadCommitted())
+	readToEnd(t, ctx, c.servers(), "copies", committed, func(r *kgo.Record) {
 		var row struct{ K, V int64 }
 		if err := json.Unmarshal(r.Value, &row); err != nil || row.V < 0 || row.V >= int64(records) || row.K != row.V%7 {
 			t.Fatalf("seed %d: copies has %s (%v)", seed, r.Value, err)
@@ -154,7 +155,7 @@ func TestClusterThroughKills(t *testing.T) {
 		}
 	}
 	last := map[string]string{}
-	readCommitted(t, ctx, c.servers(), "latest", func(r *kgo.Record) { last[string(r.Key)] = string(r.Value) })
+	readToEnd(t, ctx, c.servers(), "latest", committed, func(r *kgo.Record) { last[string(r.Key)] = string(r.Value) })
 	for k, total := range want {
 		var row struct{ Total int64 }
 		if err := json.Unmarshal([]byte(last[fmt.Sprintf(`{"k":%d}`, k)]), &row); err != nil || row.Total != total {
@@ -244,10 +245,10 @@ func (f *feeder) to(ctx context.Context, end int) {
 	}
 }
 
-// readCommitted reads a topic from its start to its end, as of now, at read_committed.
-func readCommitted(t testing.TB, ctx context.Context, servers, topic string, each func(*kgo.Record)) {
+// readToEnd reads a topic from its start to its end, as of now, at an isolation level.
+func readToEnd(t testing.TB, ctx context.Context, servers, topic string, level kgo.Opt, each func(*kgo.Record)) {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(servers), kgo.ConsumeTopics(topic), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+	client, err := kgo.NewClient(kgo.SeedBrokers(servers), kgo.ConsumeTopics(topic), level, kgo.KeepControlRecords(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		t.Fatal(err)

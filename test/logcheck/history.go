@@ -200,6 +200,17 @@ func (h *History) Read(name string, level Isolation, p Partition, offset int64, 
 	r.got = append(r.got, entry{offset, v})
 }
 
+// Next is where a reader is in a partition: behind the last offset that it got, 0 at its start.
+func (h *History) Next(name string, level Isolation, p Partition) int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.readers[readerKey{name, p, level}]
+	if r == nil {
+		return 0
+	}
+	return r.got[len(r.got)-1].offset + 1
+}
+
 func (h *History) see(v Value, p Partition, offset int64, who string) {
 	where := place{p, offset}
 	if first, ok := h.at[where]; ok && first != v {
