@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strings"
 
 	"github.com/leat-io/leat/internal/vfs"
@@ -43,26 +44,24 @@ func decodeCleanState(b string) (cleanState, error) {
 	return s, nil
 }
 
-// loadCleanState reads the state; mu is held. Without it, holes are taken for granted where there may be some, and all is compacted again.
-func (l *Log) loadCleanState() error {
-	l.clean = cleanState{horizon: -1, transactional: true}
-	path := l.m.o.FS.PathJoin(l.dir, cleanName)
-	b, err := vfs.ReadFile(l.m.o.FS, path, 1<<20)
-	switch {
-	case vfs.NotExist(err):
-		l.clean.transactional = false
+// loadCleanState reads the state from the folder with the files of these names; mu is held. Without it, holes are taken for granted where there may be
+// some, and all is compacted again.
+func (l *Log) loadCleanState(names []string) error {
+	if !slices.Contains(names, cleanName) {
+		l.clean = cleanState{horizon: -1}
 		if l.config.Compact && l.known {
 			l.clean.holes, l.clean.transactional = l.end, true
 		}
-	case err != nil:
+		return nil
+	}
+	path := l.m.o.FS.PathJoin(l.dir, cleanName)
+	b, err := vfs.ReadFile(l.m.o.FS, path, 1<<20)
+	if err != nil {
 		return fmt.Errorf("open log %s: %w", l.name, err)
-	default:
-		s, err := decodeCleanState(string(b))
-		if err != nil {
-			l.m.o.Logger.Warn("the file that says how far a partition is compacted is damaged; all is compacted again", "file", path, "error", err)
-			s.holes, s.transactional = l.end, true
-		}
-		l.clean = s
+	}
+	if l.clean, err = decodeCleanState(string(b)); err != nil {
+		l.m.o.Logger.Warn("the file that says how far a partition is compacted is damaged; all is compacted again", "file", path, "error", err)
+		l.clean.holes, l.clean.transactional = l.end, true
 	}
 	return nil
 }

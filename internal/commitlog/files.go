@@ -12,9 +12,10 @@ type fileCache struct {
 	fs   vfs.FS
 	most int
 
-	mu   sync.Mutex
-	open map[string]*handle
-	idle list.List // of *handle without users; the front was used last
+	mu        sync.Mutex
+	open      map[string]*handle
+	idle      list.List // of *handle without users; the front was used last
+	forgotten uint64    // how often a file was removed or replaced
 }
 
 type handle struct {
@@ -31,28 +32,50 @@ func newFileCache(fs vfs.FS, most int) *fileCache {
 	return &fileCache{fs: fs, most: most, open: map[string]*handle{}}
 }
 
-// acquire opens the file, creating it if need be, or returns the handle there is.
+// acquire opens the file, creating it if need be, or returns the handle there is. Others' files do not wait for the disk meanwhile.
 func (c *fileCache) acquire(path string) (*handle, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if h := c.open[path]; h != nil {
-		if h.elem != nil {
-			c.idle.Remove(h.elem)
-			h.elem = nil
-		}
-		h.users++
+	if h := c.use(path); h != nil {
 		return h, nil
 	}
 	for len(c.open) >= c.most && c.idle.Len() > 0 {
 		c.closeIdle(c.idle.Back().Value.(*handle))
 	}
+	forgotten := c.forgotten
+	c.mu.Unlock()
 	f, err := c.fs.OpenReadWrite(path, vfs.Unspecified)
+	c.mu.Lock()
 	if err != nil {
 		return nil, err
+	}
+	if h := c.use(path); h != nil { // somebody else was faster
+		_ = f.Close()
+		return h, nil
+	}
+	if c.forgotten != forgotten { // it may have been replaced since it was opened
+		_ = f.Close()
+		if f, err = c.fs.OpenReadWrite(path, vfs.Unspecified); err != nil {
+			return nil, err
+		}
 	}
 	h := &handle{File: f, cache: c, path: path, users: 1}
 	c.open[path] = h
 	return h, nil
+}
+
+// use returns the handle there is, or nil; mu is held.
+func (c *fileCache) use(path string) *handle {
+	h := c.open[path]
+	if h == nil {
+		return nil
+	}
+	if h.elem != nil {
+		c.idle.Remove(h.elem)
+		h.elem = nil
+	}
+	h.users++
+	return h
 }
 
 func (c *fileCache) closeIdle(h *handle) {
@@ -88,6 +111,7 @@ func (h *handle) release() {
 func (c *fileCache) forget(path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.forgotten++
 	h := c.open[path]
 	if h == nil {
 		return

@@ -150,7 +150,7 @@ func (l *Log) load() error {
 			return fmt.Errorf("open log %s: %w", l.name, err)
 		}
 	}
-	if err := l.loadCleanState(); err != nil {
+	if err := l.loadCleanState(names); err != nil {
 		return err
 	}
 	l.segments, l.snapshotAt = nil, -1

@@ -77,6 +77,7 @@ func (c *cleanFile) putInPlace(g []passSegment) error {
 	if err := fs.Rename(swap, c.segment.path+".log"); err != nil {
 		return err
 	}
+	l.m.files.forget(c.segment.path + ".log") // a Sync that began before may have opened what was there
 	c.segment.swapped = false
 	c.segment.aborted = abortedIndex{}
 	l.m.files.forget(c.segment.abortedPath())

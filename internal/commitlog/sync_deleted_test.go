@@ -52,3 +52,46 @@ func TestSyncOfADeletedLog(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// renameFS calls back before a file is renamed.
+type renameFS struct {
+	vfs.FS
+	before func(path string)
+}
+
+func (f *renameFS) Rename(from, to string) error {
+	if f.before != nil {
+		f.before(to)
+	}
+	return f.FS.Rename(from, to)
+}
+
+// TestSyncBesideCompaction has a sync that began before compaction open a segment just ahead of its replacement, and before it is opened: nobody reads
+// the old file afterwards.
+func TestSyncBesideCompaction(t *testing.T) {
+	t.Parallel()
+	fs := &renameFS{FS: vfs.NewMem()}
+	now := clock.NewManual(time.UnixMilli(1_000_000))
+	s := &story{t: t, now: now, m: newModel(), mgr: openManager(t, fs, now)}
+	s.l = openLog(t, s.mgr, "t-0", Config{Compact: true})
+	s.put(-1, false, "a=1", "b=1", "a=2")
+	s.put(-1, false, "b=2", "c=1")
+	s.roll()
+	s.put(-1, false, "d=1")
+	s.sync()
+	opened := false
+	fs.before = func(path string) {
+		if !strings.HasSuffix(path, ".log") {
+			return
+		}
+		f, err := s.mgr.files.acquire(path)
+		s.must(err)
+		f.release()
+		opened = true
+	}
+	s.clean(100)
+	s.want("2:a=2 3:b=2 4:c=1 5:d=1")
+	if !opened {
+		t.Error("no segment was replaced")
+	}
+}

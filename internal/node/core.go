@@ -112,10 +112,7 @@ func OpenCore(ctx context.Context, o CoreOptions) (*Core, error) {
 
 func (c *Core) open(ctx context.Context) error {
 	o := &c.o
-	if err := vfs.MkdirAll(o.FS, o.Dir); err != nil {
-		return fmt.Errorf("data folder: %w", err)
-	}
-	lock, err := lockFolder(o.FS, o.Dir)
+	lock, err := vfs.LockDir(o.FS, o.Dir)
 	if err != nil {
 		return err
 	}
@@ -145,6 +142,9 @@ func (c *Core) open(ctx context.Context) error {
 		return err
 	}
 	bo := o.Broker
+	if bo.MaxOpenFiles == 0 {
+		bo.MaxOpenFiles = openFiles()
+	}
 	bo.Journal, bo.KV, bo.FS, bo.Dir, bo.Clock, bo.Logger, bo.Metrics = c.Journal, c.DB, o.FS, path("topics"), o.Clock, o.Logger, o.Metrics
 	if c.Broker, err = broker.Open(bo); err != nil {
 		return err
@@ -336,18 +336,6 @@ func (c *Core) interrupt() {
 	if c.DB != nil {
 		c.DB.Interrupt()
 	}
-}
-
-// lockFolder refuses a second server on the folder.
-func lockFolder(f vfs.FS, dir string) (io.Closer, error) {
-	lock, err := vfs.LockDir(f, dir)
-	if errors.Is(err, vfs.ErrLocked) {
-		return nil, fmt.Errorf("the data folder %s is in use by another server: %w", dir, err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return lock, nil
 }
 
 // checkFormat refuses a folder of a version that this binary does not know, and marks a new one.

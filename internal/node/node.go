@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"runtime"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -75,16 +77,16 @@ func Start(ctx context.Context, c Config) (*Node, error) {
 	if o.FS == nil {
 		o.Broker.Reserve = reserve()
 	}
-	kafkaListeners, err := listen(c.Kafka)
+	kafkaListeners, err := listen("Kafka", c.Kafka)
 	if err != nil {
 		return nil, err
 	}
-	postgresListeners, err := listen(c.Postgres)
+	postgresListeners, err := listen("PostgreSQL", c.Postgres)
 	if err != nil {
 		closeAll(kafkaListeners)
 		return nil, err
 	}
-	httpListeners, err := listen(c.HTTP)
+	httpListeners, err := listen("HTTP", c.HTTP)
 	if err != nil {
 		closeAll(kafkaListeners, postgresListeners)
 		return nil, err
@@ -160,10 +162,22 @@ func (n *Node) Stop() error {
 }
 
 // listen opens a door's address. An IPv4 loopback address is opened for IPv6 too if that can be had: clients resolve localhost to either.
-func listen(addr string) ([]net.Listener, error) {
+func listen(door, addr string) ([]net.Listener, error) {
 	first, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("listening on %s: %w", addr, err)
+		remedy := ""
+		if errors.Is(err, syscall.EADDRINUSE) {
+			remedy = ": another server has it; choose another port, or 0 for a free one"
+		}
+		var op *net.OpError
+		var call *os.SyscallError
+		if errors.As(err, &op) { // which has the address once more
+			err = op.Err
+		}
+		if errors.As(err, &call) {
+			err = call.Err
+		}
+		return nil, fmt.Errorf("the %s door cannot listen on %s: %w%s", door, addr, err, remedy)
 	}
 	out := []net.Listener{first}
 	if tcp, ok := first.Addr().(*net.TCPAddr); ok && tcp.IP.Equal(net.IPv4(127, 0, 0, 1)) {
