@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"runtime/debug"
 	"runtime/pprof"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/leat-io/leat/internal/bench"
 )
@@ -43,14 +45,19 @@ func benchCommand() *cobra.Command {
 
 // benchFlags adds the flags that all benchmarks have.
 func benchFlags(cmd *cobra.Command, o *bench.Options) *size {
-	memory := size(1 << 30)
+	memory := memoryFlag{1 << 30}
 	cmd.Flags().StringVar(&o.Dir, "data", "", "data folder on the file system to be measured; a temporary one if empty")
-	cmd.Flags().IntVar(&o.Workers, "workers", 0, "workers of the engine; 0: one a core")
+	workersFlag(cmd.Flags(), &o.Workers)
 	cmd.Flags().Var(&memory, "state-memory", "memory for the state of queries")
-	return &memory
+	return &memory.size
 }
 
 // printResult writes a result as one line of JSON.
+// workersFlag adds --workers. Rows are spread over 256 groups of keys, so more workers than that would have nothing to do.
+func workersFlag(f *pflag.FlagSet, p *int) {
+	numberFlag(f, p, "workers", "", 0, 0, 256, "workers of the engine; 0: one a core")
+}
+
 func printResult(cmd *cobra.Command, r any) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -69,18 +76,19 @@ func benchNexmark() *cobra.Command {
 	}
 	memory := benchFlags(cmd, &o.Options)
 	cmd.Flags().StringVar(&o.Query, "query", "q0", "the query")
-	cmd.Flags().Int64Var(&o.Events, "events", 1_000_000, "how many events, of all kinds together")
-	cmd.Flags().Int64Var(&o.Rate, "rate", 10_000, "events a second of event time")
+	numberFlag(cmd.Flags(), &o.Events, "events", "", 1_000_000, 1, math.MaxInt64, "how many events, of all kinds together")
+	numberFlag(cmd.Flags(), &o.Rate, "rate", "", 10_000, 1, 1_000_000_000, "events a second of event time")
 	cmd.Flags().Int64Var(&o.Seed, "seed", 0, "seed of the generator")
 	cmd.Flags().BoolVar(&o.FromTopics, "from-topics", false, "read the events as JSON from topics of the embedded log (filled before)")
-	dump := cmd.Flags().Int64("dump", 0, "print the first so many events as JSON lines and do nothing else")
+	var dump int64
+	numberFlag(cmd.Flags(), &dump, "dump", "", 0, 0, math.MaxInt64, "print the first so many events as JSON lines and do nothing else; 0: no")
 	toTopics := cmd.Flags().Bool("to-topics", false, "write the events as JSON to the topics bid, auction and person and do nothing else")
 	brokers := cmd.Flags().StringSlice("brokers", nil, "with --to-topics: a running server; without it a node is started on --data")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.StateMemory = int64(*memory)
 		switch {
-		case *dump > 0:
-			o.Events = *dump
+		case dump > 0:
+			o.Events = dump
 			return bench.Dump(cmd.OutOrStdout(), o)
 		case *toTopics:
 			return bench.ToTopics(cmd.Context(), o, *brokers)
@@ -103,8 +111,8 @@ func benchLatency() *cobra.Command {
 		Long: "A Kafka client produces JSON events at a rate with acks=all; another client asks a view over them through the PostgreSQL door.",
 	}
 	memory := benchFlags(cmd, &o.Options)
-	cmd.Flags().IntVar(&o.Rate, "rate", 1000, "events a second")
-	cmd.Flags().DurationVar(&o.For, "for", 10*time.Second, "how long")
+	numberFlag(cmd.Flags(), &o.Rate, "rate", "", 1000, 1, 1_000_000, "events a second")
+	spanFlag(cmd.Flags(), &o.For, "for", 10*time.Second, 100*time.Millisecond, 24*time.Hour, "", "how long")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.StateMemory = int64(*memory)
 		r, err := bench.Latency(cmd.Context(), o)
@@ -124,11 +132,14 @@ func benchState() *cobra.Command {
 	}
 	memory := benchFlags(cmd, &o.Options)
 	*memory = 64 << 20
-	state := size(2 << 30)
+	state := boundedSize{2 << 30, 1 << 20}
 	cmd.Flags().Var(&state, "size", "keys and values of the aggregate's groups")
 	cmd.Flags().Float64Var(&o.Rounds, "rounds", 2, "how often each group is met, on average")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		o.StateMemory, o.Size = int64(*memory), int64(state)
+		if !(o.Rounds >= 1 && o.Rounds <= 1000) { // nor is it no number
+			return usage("--rounds %v: 1 to 1000 are allowed", o.Rounds)
+		}
+		o.StateMemory, o.Size = int64(*memory), int64(state.size)
 		r, err := bench.State(cmd.Context(), o)
 		if r != nil {
 			if e := printResult(cmd, r); e != nil {
@@ -147,7 +158,7 @@ func benchMixed() *cobra.Command {
 	}
 	memory := benchFlags(cmd, &o.Options)
 	cmd.Flags().StringVar(&o.Query, "query", "q1", "the Nexmark query that saturates the workers")
-	cmd.Flags().IntVar(&o.Records, "records", 1000, "how many records are produced, one after the other, before and during the query")
+	numberFlag(cmd.Flags(), &o.Records, "records", "", 1000, 1, 100_000_000, "how many records are produced, one after the other, before and during the query")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.StateMemory = int64(*memory)
 		r, err := bench.Mixed(cmd.Context(), o)
@@ -165,11 +176,11 @@ func benchLog() *cobra.Command {
 		Use: "log", Short: "Durable produce: single records over many connections, and large batches", Args: cobra.NoArgs,
 	}
 	memory := benchFlags(cmd, &o.Options)
-	cmd.Flags().IntVar(&o.Connections, "connections", 64, "connections that produce single records")
-	cmd.Flags().IntVar(&o.Partitions, "partitions", 0, "partitions of the topic; 0: one a connection")
-	cmd.Flags().DurationVar(&o.For, "for", 3*time.Second, "how long each part takes")
+	numberFlag(cmd.Flags(), &o.Connections, "connections", "", 64, 1, 100_000, "connections that produce single records")
+	numberFlag(cmd.Flags(), &o.Partitions, "partitions", "", 0, 0, 100_000, "partitions of the topic; 0: one a connection")
+	spanFlag(cmd.Flags(), &o.For, "for", 3*time.Second, 100*time.Millisecond, 24*time.Hour, "", "how long each part takes")
 	cmd.Flags().StringVar(&o.Broker, "broker", "", "measure the broker at this address, Leat or Apache Kafka, instead of a node of its own; the topic is left there")
-	cmd.Flags().IntVar(&o.BrokerPID, "broker-pid", 0, "with --broker: its process, for its CPU time")
+	numberFlag(cmd.Flags(), &o.BrokerPID, "broker-pid", "", 0, 1, 1<<31-1, "with --broker: its process, for its CPU time")
 	cmd.Flags().StringToStringVar(&o.Configs, "topic-config", nil, "with --broker: configs of the topic, as flush.messages=1")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.StateMemory = int64(*memory)
@@ -191,8 +202,8 @@ func benchPartitions() *cobra.Command {
 		Use: "partitions", Short: "Very many partitions: making them, and writing 1 KB to each of them, durable", Args: cobra.NoArgs,
 	}
 	memory := benchFlags(cmd, &o.Options)
-	cmd.Flags().IntVar(&o.Partitions, "partitions", 10_000, "partitions of the topic")
-	cmd.Flags().IntVar(&o.Rounds, "rounds", 6, "how often each is written to")
+	numberFlag(cmd.Flags(), &o.Partitions, "partitions", "", 10_000, 1, 100_000, "partitions of the topic")
+	numberFlag(cmd.Flags(), &o.Rounds, "rounds", "", 6, 2, 1000, "how often each is written to")
 	cmd.Flags().StringVar(&o.Broker, "broker", "", "measure the broker at this address, Leat or Apache Kafka, instead of a node of its own; the topic is left there")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.StateMemory = int64(*memory)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,11 +28,33 @@ func brokerFlag(cmd *cobra.Command) *string {
 }
 
 func connectBrokers(brokers string, opts ...kgo.Opt) (*kgo.Client, error) {
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(strings.Split(brokers, ",")...), kgo.ClientID("leat")}, opts...)...)
+	seeds := strings.Split(brokers, ",")
+	for i, s := range seeds {
+		seeds[i] = strings.TrimSpace(s)
+		if err := checkAddress(seeds[i], strings.Contains(seeds[i], ":")); err != nil {
+			return nil, usage("--brokers %q: %w", brokers, err)
+		}
+	}
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(seeds...), kgo.ClientID("leat")}, opts...)...)
 	if err != nil {
 		return nil, usage("--brokers %q: %w", brokers, err)
 	}
 	return client, nil
+}
+
+// checkAddress refuses what nothing can be dialled at.
+func checkAddress(addr string, withPort bool) error {
+	host, port := addr, "1"
+	if withPort {
+		var err error
+		if host, port, err = net.SplitHostPort(addr); err != nil {
+			host = ""
+		}
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); host == "" || strings.ContainsAny(host, " /@?#") || err != nil || n == 0 {
+		return fmt.Errorf("%q is no address such as 127.0.0.1:9092", addr)
+	}
+	return nil
 }
 
 // ping tells early, and in one line, that there is no server.
@@ -80,11 +104,16 @@ func refused(about string, err error, message string) error {
 		return nil
 	}
 	text := err.Error()
-	if message != "" && !strings.Contains(text, message) {
+	var k *kerr.Error
+	isCode := errors.As(err, &k)
+	switch {
+	case message == "":
+	case isCode: // what the protocol says of the code in general is often about something else
+		text = k.Message + ": " + message
+	case !strings.Contains(text, message):
 		text += ": " + message
 	}
-	var k *kerr.Error
-	if errors.As(err, &k) && remedies[k] != "" {
+	if isCode && remedies[k] != "" {
 		text += " (" + remedies[k] + ")"
 	}
 	return &serverError{fmt.Sprintf("%s: %s", about, text), err}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +21,7 @@ type consuming struct {
 	group, isolation           string
 	format, separator          string
 	limit                      int
-	partitions                 []int32
+	partitions                 numbers[int32]
 	output                     *output
 
 	start    target
@@ -51,9 +52,9 @@ func consumeCommand() *cobra.Command {
 	f.StringVar(&c.fromTime, "from-time", "", "start at the first record at or after this time")
 	f.StringVar(&c.toTime, "to-time", "", "end before the first record at or after this time, in each partition")
 	f.StringVarP(&c.group, "group", "g", "", "consumer group whose position is used and committed")
-	f.Int32SliceVarP(&c.partitions, "partition", "p", nil, "only this partition; may be repeated")
+	f.VarP(&c.partitions, "partition", "p", "only this partition; may be repeated")
 	f.BoolVarP(&c.regex, "regex", "r", false, "topics are regular expressions")
-	f.IntVarP(&c.limit, "number", "n", 0, "stop after so many records; 0: never")
+	numberFlag(f, &c.limit, "number", "n", 0, 0, math.MaxInt, "stop after so many records; 0: never")
 	f.BoolVarP(&c.untilEnd, "until-end", "e", false, "stop at what is the end when it starts")
 	f.StringVar(&c.isolation, "isolation", "read_committed", "read_committed or read_uncommitted")
 	f.StringVar(&c.separator, "key-separator", "", "print the key and this in front of each value")
@@ -143,7 +144,7 @@ func (c *consuming) run(ctx context.Context, topics []string) error {
 		switch {
 		case c.regex:
 			opts = append(opts, kgo.ConsumeTopics(topics...), kgo.ConsumeRegex())
-		case len(c.partitions) > 0:
+		case len(c.partitions.list) > 0:
 			from := map[string]map[int32]kgo.Offset{}
 			for t, ps := range partitions {
 				from[t] = map[int32]kgo.Offset{}
@@ -197,15 +198,15 @@ func (c *consuming) choose(ctx context.Context, a *cluster, names []string) (map
 			return nil, refused(fmt.Sprintf("topic %q", name), t.Err, "")
 		}
 		out[name] = t.Partitions.Numbers()
-		if len(c.partitions) == 0 {
+		if len(c.partitions.list) == 0 {
 			continue
 		}
-		for _, p := range c.partitions {
+		for _, p := range c.partitions.list {
 			if _, ok := t.Partitions[p]; !ok {
 				return nil, fmt.Errorf("topic %q has no partition %d: it has %d", name, p, len(t.Partitions))
 			}
 		}
-		out[name] = c.partitions
+		out[name] = c.partitions.list
 	}
 	return out, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,16 +66,13 @@ func demoCommand() *cobra.Command {
 			"and shows the views over them changing. In a pipe it prints a line a second. Ends on Ctrl-C.",
 	}
 	d := &demo{}
-	cmd.Flags().DurationVar(&d.duration, "for", 0, "end by itself after this long; 0: not")
+	spanFlag(cmd.Flags(), &d.duration, "for", 0, time.Second, math.MaxInt64, "until it is interrupted", "end by itself after this long; 0: not")
 	cmd.Flags().StringVar(&d.dir, "data", "", "folder to keep the data in; without it a temporary one is used and removed")
-	cmd.Flags().IntVar(&d.rate, "rate", 2000, "events a second")
-	cmd.Flags().StringVar(&d.kafka, "kafka", "127.0.0.1:0", "address of the Kafka door")
-	cmd.Flags().StringVar(&d.postgres, "postgres", "127.0.0.1:0", "address of the PostgreSQL door")
-	cmd.Flags().StringVar(&d.http, "http", "127.0.0.1:0", "address of the HTTP door")
+	numberFlag(cmd.Flags(), &d.rate, "rate", "", 2000, 1, 1_000_000, "events a second")
+	listenFlag(cmd.Flags(), &d.kafka, "kafka", "127.0.0.1:0", "address of the Kafka door")
+	listenFlag(cmd.Flags(), &d.postgres, "postgres", "127.0.0.1:0", "address of the PostgreSQL door")
+	listenFlag(cmd.Flags(), &d.http, "http", "127.0.0.1:0", "address of the HTTP door")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if d.rate < 1 || d.rate > 1_000_000 {
-			return usage("--rate %d: it takes 1 to 1,000,000 events a second", d.rate)
-		}
 		d.out, d.errs = cmd.OutOrStdout(), cmd.ErrOrStderr()
 		ctx := cmd.Context()
 		if d.duration > 0 {

@@ -36,11 +36,11 @@ type groupRow struct {
 func groupList(brokers *string) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List groups", Args: cobra.NoArgs}
 	out := outputFlag(cmd)
-	states := cmd.Flags().StringSlice("state", nil, "only groups in this state (Stable, Empty, Dead, ...); may be repeated")
-	types := cmd.Flags().StringSlice("type", nil, "only groups of this type (classic, consumer); may be repeated")
+	states := wordsFlag(cmd, "state", []string{"Empty", "Stable", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead", "NotReady"}, "only groups in this state")
+	types := wordsFlag(cmd, "type", []string{"classic", "consumer", "share", "streams"}, "only groups of this type")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return admin(cmd.Context(), *brokers, func(a *cluster) error {
-			groups, err := a.ListGroupsByType(cmd.Context(), *types, *states...)
+			groups, err := a.ListGroupsByType(cmd.Context(), types.list, states.list...)
 			if err != nil {
 				return err
 			}

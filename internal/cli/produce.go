@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 
@@ -57,7 +58,7 @@ func produceCommand() *cobra.Command {
 	f.StringVarP(&p.separator, "key-separator", "K", "", "what ends the key within a line; without it records have no key")
 	f.StringVarP(&p.key, "key", "k", "", "the key of every record")
 	f.StringArrayVarP(&p.headers, "header", "H", nil, "a header of every record, name=value; may be repeated")
-	f.Int32VarP(&p.partition, "partition", "p", -1, "partition; -1: by the hash of the key, or any")
+	numberFlag(f, &p.partition, "partition", "p", -1, 0, math.MaxInt32, "partition; without it by the hash of the key, or any")
 	f.StringVarP(&p.compression, "compression", "z", "snappy", "none, gzip, snappy, lz4 or zstd")
 	f.StringVar(&p.acks, "acks", "all", "when a record counts as produced: all (it is on disk), 1 (the server has it) or 0 (it was sent)")
 	f.BoolVarP(&p.tombstone, "tombstone", "Z", false, "an empty value is null: it deletes its key in a compacted topic or a table")

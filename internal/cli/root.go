@@ -27,15 +27,16 @@ const (
 
 // codeError is an error with an exit code of its own.
 type codeError struct {
-	code int
-	err  error
+	code   int
+	err    error
+	logged bool // the log has it: it is not printed once more
 }
 
 func (e *codeError) Error() string { return e.err.Error() }
 func (e *codeError) Unwrap() error { return e.err }
 
 func usage(format string, args ...any) error {
-	return &codeError{exitUsage, fmt.Errorf(format, args...)}
+	return &codeError{code: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
 // Main runs a command line and returns its exit code.
@@ -54,7 +55,9 @@ func Main(args []string, in io.Reader, out, errs io.Writer) int {
 	var coded *codeError
 	switch {
 	case errors.As(err, &coded):
-		fmt.Fprintln(errs, "leat:", coded.err)
+		if !coded.logged {
+			fmt.Fprintln(errs, "leat:", coded.err)
+		}
 		return coded.code
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return exitInterrupted
@@ -79,7 +82,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors:     true,
 		PersistentPreRunE: fromEnvironment,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &codeError{exitUsage, err} })
+	root.SetFlagErrorFunc(flagError)
 	root.AddGroup(&cobra.Group{ID: "node", Title: "The node:"}, &cobra.Group{ID: "log", Title: "The log (any Kafka server: --brokers):"})
 	for group, commands := range map[string][]*cobra.Command{
 		"node": {serverCommand(), sqlCommand(), demoCommand(), benchCommand()},
@@ -94,11 +97,21 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// fromEnvironment gives flags that are not on the command line the value of their LEAT_ variable.
+// exclusiveFlags is where cobra notes the groups of flags of which only one may be given.
+const exclusiveFlags = "cobra_annotation_mutually_exclusive"
+
+// fromEnvironment gives flags that are not on the command line the value of their LEAT_ variable, unless the command line has one that excludes them.
 func fromEnvironment(cmd *cobra.Command, _ []string) error {
+	given := map[string]bool{}
+	cmd.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = true })
+	excluded := func(f *pflag.Flag) bool {
+		return slices.ContainsFunc(f.Annotations[exclusiveFlags], func(group string) bool {
+			return slices.ContainsFunc(strings.Fields(group), func(name string) bool { return given[name] })
+		})
+	}
 	var failed error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Changed || failed != nil || f.Name == "help" {
+		if given[f.Name] || failed != nil || f.Name == "help" || excluded(f) {
 			return
 		}
 		name := "LEAT_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
@@ -106,6 +119,7 @@ func fromEnvironment(cmd *cobra.Command, _ []string) error {
 			if err := f.Value.Set(v); err != nil {
 				failed = usage("%s=%q: %w", name, v, err)
 			}
+			f.Changed = true // as on the command line, for those that ask whether it was given
 		}
 	})
 	return failed

@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"math"
 	"runtime/debug"
 	"time"
 
@@ -19,31 +19,25 @@ func serverCommand() *cobra.Command {
 			"\"msg\":\"ready\" has the addresses of the doors.",
 	}
 	c := node.Config{}
-	memory := size(1 << 30)
+	memory := memoryFlag{1 << 30}
 	level := cmd.Flags().String("log-level", "info", "debug, info, warn or error")
 	cmd.Flags().StringVar(&c.Dir, "data", "", "data folder; made if it is not there")
-	cmd.Flags().StringVar(&c.Kafka, "kafka", "127.0.0.1:9092", "address of the Kafka door; port 0 picks a free one")
-	cmd.Flags().StringVar(&c.Postgres, "postgres", "127.0.0.1:4566", "address of the PostgreSQL door")
-	cmd.Flags().StringVar(&c.HTTP, "http", "127.0.0.1:8080", "address of the HTTP door: health and metrics")
+	listenFlag(cmd.Flags(), &c.Kafka, "kafka", "127.0.0.1:9092", "address of the Kafka door; port 0 picks a free one")
+	listenFlag(cmd.Flags(), &c.Postgres, "postgres", "127.0.0.1:4566", "address of the PostgreSQL door")
+	listenFlag(cmd.Flags(), &c.HTTP, "http", "127.0.0.1:8080", "address of the HTTP door: health and metrics")
 	cmd.Flags().Var(&memory, "state-memory", "memory for the state of queries; what does not fit stays on disk")
-	cmd.Flags().IntVar(&c.Workers, "workers", 0, "workers of the engine; 0: one a core")
+	workersFlag(cmd.Flags(), &c.Workers)
 	cmd.Flags().BoolVar(&c.AutoCreateTopics, "auto-create-topics", true, "make a topic when a Kafka client asks for one that does not exist")
-	cmd.Flags().Int32Var(&c.DefaultPartitions, "default-partitions", 1, "partitions of topics made without saying how many")
-	rate := size(64 << 20)
-	cmd.Flags().DurationVar(&c.Core.Broker.CompactionInterval, "compaction-interval", 15*time.Second, "how often partitions are looked at for compaction")
+	numberFlag(cmd.Flags(), &c.DefaultPartitions, "default-partitions", "", 1, 1, 100_000, "partitions of topics made without saying how many")
+	rate := boundedSize{64 << 20, 64 << 10}
+	spanFlag(cmd.Flags(), &c.Core.Broker.CompactionInterval, "compaction-interval", 15*time.Second, 10*time.Millisecond, 24*time.Hour, "", "how often partitions are looked at for compaction")
 	cmd.Flags().Var(&rate, "compaction-rate", "what compaction may read and write in a second")
 	alerts := &c.Core.Broker.LagAlerts
-	cmd.Flags().Int64Var(&alerts.Records, "alert-lag-records", 0, "report a consumer group that has more than this left to read in a partition; 0: none")
-	cmd.Flags().DurationVar(&alerts.Age, "alert-lag-time", 0, "report a consumer group whose next record to read is older than this; 0: none")
-	cmd.Flags().DurationVar(&alerts.Deletion, "alert-deletion", time.Hour, "report a consumer group when retention may delete what it has not read within this time, or a tenth of retention.ms; 0: none")
-	cmd.Flags().IntVar(&c.Core.Broker.MetricPartitions, "metric-partitions", 1000, "how many partitions of consumer groups, and topics, have metrics of their own")
+	numberFlag(cmd.Flags(), &alerts.Records, "alert-lag-records", "", 0, 0, math.MaxInt64, "report a consumer group that has more than this left to read in a partition; 0: none")
+	spanFlag(cmd.Flags(), &alerts.Age, "alert-lag-time", 0, time.Millisecond, math.MaxInt64, "no alert", "report a consumer group whose next record to read is older than this; 0: none")
+	spanFlag(cmd.Flags(), &alerts.Deletion, "alert-deletion", time.Hour, time.Millisecond, math.MaxInt64, "no alert", "report a consumer group when retention may delete what it has not read within this time, or a tenth of retention.ms; 0: none")
+	numberFlag(cmd.Flags(), &c.Core.Broker.MetricPartitions, "metric-partitions", "", 1000, 1, 1_000_000, "how many partitions of consumer groups, and topics, have metrics of their own")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if alerts.Records < 0 || alerts.Age < 0 || alerts.Deletion < 0 {
-			return usage("--alert-lag-records, --alert-lag-time and --alert-deletion cannot be negative; 0 is no alert")
-		}
-		if c.Core.Broker.MetricPartitions < 1 {
-			return usage("--metric-partitions must be at least 1")
-		}
 		if c.Dir == "" {
 			return usage("--data is needed: the folder that the node keeps everything in")
 		}
@@ -51,8 +45,8 @@ func serverCommand() *cobra.Command {
 		if err := l.UnmarshalText([]byte(*level)); err != nil {
 			return usage("--log-level %q: debug, info, warn and error are known", *level)
 		}
-		c.StateMemory = int64(memory)
-		c.Core.Broker.CompactionRate = int64(rate)
+		c.StateMemory = int64(memory.size)
+		c.Core.Broker.CompactionRate = int64(rate.size)
 		c.Logger = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
 		// Rows live outside the collector's heap or in pooled buffers, so the heap is small: a lower target keeps an idle node small too.
 		debug.SetGCPercent(75)
@@ -61,12 +55,12 @@ func serverCommand() *cobra.Command {
 	return cmd
 }
 
-// serve runs a node until ctx ends or its journal fails.
+// serve runs a node until ctx ends or its journal fails. What goes wrong is in the log, which is JSON lines and nothing else.
 func serve(ctx context.Context, c node.Config) error {
 	n, err := node.Start(ctx, c)
 	if err != nil {
 		c.Logger.Error("cannot start", "err", err)
-		return err
+		return &codeError{exitFailed, err, true}
 	}
 	c.Logger.Info("ready", "kafka", n.KafkaAddr(), "postgres", n.PostgresAddr(), "http", n.HTTPAddr(), "data", c.Dir)
 	select {
@@ -77,10 +71,11 @@ func serve(ctx context.Context, c node.Config) error {
 	c.Logger.Info("stopping")
 	if err := n.Stop(); err != nil && failed == nil {
 		c.Logger.Error("stopping", "err", err)
-		return err
+		return &codeError{exitFailed, err, true}
 	}
 	if failed != nil {
-		return fmt.Errorf("the journal has failed, nothing more is acknowledged: %w", failed)
+		c.Logger.Error("stopped: the journal has failed, nothing more was acknowledged", "err", failed)
+		return &codeError{exitFailed, failed, true}
 	}
 	c.Logger.Info("stopped")
 	return nil

@@ -62,6 +62,9 @@ func sqlCommand() *cobra.Command {
 }
 
 func connectSQL(ctx context.Context, addr string) (*pgconn.PgConn, error) {
+	if err := checkAddress(addr, true); err != nil {
+		return nil, usage("--postgres %w", err)
+	}
 	c, err := pgconn.ParseConfig("postgres://leat@" + addr + "/leat?sslmode=disable&application_name=leat")
 	if err != nil {
 		return nil, usage("--postgres %q: %w", addr, err)
@@ -136,7 +139,7 @@ func sqlError(err error, text string) error {
 	if pg.Hint != "" {
 		fmt.Fprintf(&b, "\n  hint: %s", pg.Hint)
 	}
-	return &codeError{exitSQL, errors.New(b.String())}
+	return &codeError{code: exitSQL, err: errors.New(b.String())}
 }
 
 // place turns a position in characters, from 1, into a line and column.

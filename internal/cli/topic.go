@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -39,8 +40,12 @@ func parseSettings(list []string, flag string) (map[string]*string, error) {
 
 func topicCreate(brokers *string) *cobra.Command {
 	cmd := &cobra.Command{Use: "create TOPIC...", Short: "Create topics", Args: cobra.MinimumNArgs(1)}
-	partitions := cmd.Flags().Int32P("partitions", "p", -1, "number of partitions; -1: the server's default")
-	replicas := cmd.Flags().Int16P("replicas", "r", -1, "copies of each partition, for an Apache Kafka cluster; -1: the server's default")
+	var (
+		partitions int32
+		replicas   int16
+	)
+	numberFlag(cmd.Flags(), &partitions, "partitions", "p", -1, 1, math.MaxInt32, "number of partitions; without it the server's default")
+	numberFlag(cmd.Flags(), &replicas, "replicas", "r", -1, 1, math.MaxInt16, "copies of each partition, for an Apache Kafka cluster; without it the server's default")
 	configs := cmd.Flags().StringArrayP("config", "c", nil, "a setting, key=value; may be repeated")
 	ifMissing := cmd.Flags().Bool("if-not-exists", false, "a topic that exists already is no error")
 	dryRun := cmd.Flags().Bool("dry-run", false, "only check whether it could be done")
@@ -54,7 +59,7 @@ func topicCreate(brokers *string) *cobra.Command {
 			if *dryRun {
 				create, done = a.ValidateCreateTopics, "could create"
 			}
-			made, err := create(cmd.Context(), *partitions, *replicas, settings, names...)
+			made, err := create(cmd.Context(), partitions, replicas, settings, names...)
 			if err != nil {
 				return err
 			}
@@ -67,7 +72,7 @@ func topicCreate(brokers *string) *cobra.Command {
 				if t.Err != nil {
 					return refused(fmt.Sprintf("topic %q", name), t.Err, t.ErrMessage)
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s %s with %d partition(s)\n", done, t.Topic, max(t.NumPartitions, *partitions, 1))
+				fmt.Fprintf(cmd.OutOrStdout(), "%s %s with %d partition(s)\n", done, t.Topic, max(t.NumPartitions, partitions, 1))
 				return nil
 			})
 		})
@@ -123,15 +128,13 @@ func topicAddPartitions(brokers *string) *cobra.Command {
 		Long: "Adds partitions to topics. Records stay where they are, but clients choose a partition by the key and the number of partitions:\n" +
 			"some keys go to another partition from then on, so that their new records may be read before their older ones. A topic cannot shrink.",
 	}
-	add := cmd.Flags().IntP("num", "n", 0, "how many partitions to add")
-	total := cmd.Flags().Int("to", 0, "how many partitions there are to be")
+	var add, total int32
+	numberFlag(cmd.Flags(), &add, "num", "n", 0, 1, math.MaxInt32, "how many partitions to add")
+	numberFlag(cmd.Flags(), &total, "to", "", 0, 1, math.MaxInt32, "how many partitions there are to be")
 	dryRun := cmd.Flags().Bool("dry-run", false, "only check whether it could be done")
 	cmd.MarkFlagsOneRequired("num", "to")
 	cmd.MarkFlagsMutuallyExclusive("num", "to")
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
-		if cmd.Flags().Changed("num") && *add < 1 {
-			return usage("--num %d: partitions can only be added", *add)
-		}
 		return admin(cmd.Context(), *brokers, func(a *cluster) error {
 			topics, err := a.ListTopics(cmd.Context(), names...)
 			if err != nil {
@@ -142,9 +145,9 @@ func topicAddPartitions(brokers *string) *cobra.Command {
 					return refused(fmt.Sprintf("topic %q", name), err, "")
 				}
 				before := len(topics[name].Partitions)
-				after := *total
-				if *add > 0 {
-					after = before + *add
+				after := int(total)
+				if add > 0 {
+					after = before + int(add)
 				}
 				if after < before {
 					return fmt.Errorf("topic %q has %d partitions and cannot shrink to %d: make a new topic and copy what is to stay", name, before, after)

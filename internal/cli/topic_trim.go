@@ -29,7 +29,7 @@ func topicDeleteRecords(brokers *string) *cobra.Command {
 			targetHelp,
 	}
 	before := cmd.Flags().String("before", "", "the place that the topic is to start at; needed")
-	partitions := cmd.Flags().Int32SliceP("partition", "p", nil, "only in this partition; may be repeated")
+	partitions := numbersFlag[int32](cmd.Flags(), "partition", "p", "only in this partition; may be repeated")
 	dryRun := cmd.Flags().Bool("dry-run", false, "only show what would go")
 	out := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -60,7 +60,7 @@ func topicDeleteRecords(brokers *string) *cobra.Command {
 			var rows []trimRow
 			offsets := kadm.Offsets{}
 			for _, p := range topics[topic].Partitions.Numbers() {
-				if len(*partitions) > 0 && !slices.Contains(*partitions, p) {
+				if len(partitions.list) > 0 && !slices.Contains(partitions.list, p) {
 					continue
 				}
 				start, end, err := b.of(topic, p)
@@ -78,7 +78,7 @@ func topicDeleteRecords(brokers *string) *cobra.Command {
 				rows = append(rows, trimRow{topic, p, start, to, end, to - start, ""})
 				offsets.AddOffset(topic, p, to, -1)
 			}
-			for _, p := range *partitions {
+			for _, p := range partitions.list {
 				if !slices.ContainsFunc(rows, func(r trimRow) bool { return r.Partition == p }) {
 					return fmt.Errorf("topic %q has no partition %d: it has %d (nothing was deleted)", topic, p, len(topics[topic].Partitions))
 				}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -37,11 +38,11 @@ type txnRow struct {
 func txnList(brokers *string) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Aliases: []string{"ls"}, Short: "List transactional ids", Args: cobra.NoArgs}
 	out := outputFlag(cmd)
-	states := cmd.Flags().StringSlice("state", nil, "only those in this state (Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort); may be repeated")
-	producers := cmd.Flags().Int64Slice("producer-id", nil, "only those of this producer; may be repeated")
+	states := wordsFlag(cmd, "state", []string{"Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence", "Dead"}, "only those in this state")
+	producers := numbersFlag[int64](cmd.Flags(), "producer-id", "", "only those of this producer; may be repeated")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return admin(cmd.Context(), *brokers, func(a *cluster) error {
-			list, err := a.ListTransactions(cmd.Context(), *producers, *states)
+			list, err := a.ListTransactions(cmd.Context(), producers.list, states.list)
 			if err != nil {
 				return refused("transactions", err, "")
 			}
@@ -129,7 +130,7 @@ func txnProducers(brokers *string) *cobra.Command {
 			"back from consumers that read committed records only.",
 	}
 	out := outputFlag(cmd)
-	partitions := cmd.Flags().Int32SliceP("partition", "p", nil, "only of this partition; may be repeated")
+	partitions := numbersFlag[int32](cmd.Flags(), "partition", "p", "only of this partition; may be repeated")
 	open := cmd.Flags().Bool("open", false, "only those with an open transaction")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		topic := args[0]
@@ -143,9 +144,9 @@ func txnProducers(brokers *string) *cobra.Command {
 			}
 			set := kadm.TopicsSet{}
 			set.Add(topic, topics[topic].Partitions.Numbers()...)
-			if len(*partitions) > 0 {
+			if len(partitions.list) > 0 {
 				set = kadm.TopicsSet{}
-				set.Add(topic, *partitions...)
+				set.Add(topic, partitions.list...)
 			}
 			described, err := a.DescribeProducers(cmd.Context(), set)
 			if err != nil {
@@ -180,8 +181,12 @@ func txnAbort(brokers *string) *cobra.Command {
 			"producers` shows where one starts. (Leat's own cannot hang: a transaction ends in one journal entry.)",
 	}
 	topic := cmd.Flags().StringP("topic", "t", "", "topic of a hanging transaction")
-	partition := cmd.Flags().Int32P("partition", "p", -1, "its partition")
-	start := cmd.Flags().Int64("start-offset", -1, "offset that the transaction starts at")
+	var (
+		partition int32
+		start     int64
+	)
+	numberFlag(cmd.Flags(), &partition, "partition", "p", -1, 0, math.MaxInt32, "its partition")
+	numberFlag(cmd.Flags(), &start, "start-offset", "", -1, 0, math.MaxInt64, "offset that the transaction starts at")
 	cmd.MarkFlagsRequiredTogether("topic", "partition", "start-offset")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if (len(args) == 1) == (*topic != "") {
@@ -189,7 +194,7 @@ func txnAbort(brokers *string) *cobra.Command {
 		}
 		return admin(cmd.Context(), *brokers, func(a *cluster) error {
 			if *topic != "" {
-				return abortHanging(cmd, a, *topic, *partition, *start)
+				return abortHanging(cmd, a, *topic, partition, start)
 			}
 			return abortByID(cmd, a, args[0])
 		})

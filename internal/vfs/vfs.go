@@ -57,7 +57,7 @@ func CrashClone(fs *Mem, unsyncedPercent int, rng *rand.Rand) *Mem {
 }
 
 // ErrLocked says that another process, or another part of this one, has the folder.
-var ErrLocked = errors.New("the folder is in use")
+var ErrLocked = errors.New("is in use by another server")
 
 // LockName is the file that LockDir locks.
 const LockName = "LOCK"
@@ -66,16 +66,28 @@ const LockName = "LOCK"
 // it ends. The folder is created if need be.
 func LockDir(fs FS, dir string) (io.Closer, error) {
 	if err := MkdirAll(fs, dir); err != nil {
-		return nil, fmt.Errorf("create data folder %s: %w", dir, err)
+		return nil, fmt.Errorf("the data folder %s cannot be made: %w", dir, withoutPath(err, dir))
 	}
 	c, err := fs.Lock(fs.PathJoin(dir, LockName))
 	if unusable(err) {
-		return nil, fmt.Errorf("the data folder %s cannot be used: %w", dir, err)
+		return nil, fmt.Errorf("the data folder %s cannot be used: %w", dir, withoutPath(err, fs.PathJoin(dir, LockName)))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("data folder %s: %w by another process (stop it, or choose another folder): %w", dir, ErrLocked, err)
+		err = withoutPath(err, fs.PathJoin(dir, LockName))
+		if errors.Is(err, syscall.EAGAIN) { // which says that it is locked, and no more
+			return nil, fmt.Errorf("the data folder %s %w: stop that one, or choose another folder", dir, ErrLocked)
+		}
+		return nil, fmt.Errorf("the data folder %s %w, or cannot be locked: stop that one, or choose another folder: %w", dir, ErrLocked, err)
 	}
 	return c, nil
+}
+
+// withoutPath takes the path out of an error that is told with it.
+func withoutPath(err error, path string) error {
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) && pe.Path == path {
+		return pe.Err
+	}
+	return err
 }
 
 // unusable tells a folder that cannot be locked, or written to, from one that is locked.
