@@ -8,7 +8,9 @@ import (
 
 // TestShortSuites runs the suites that need nothing but Go and kcat against a node: what CI sees of `make compat`.
 func TestShortSuites(t *testing.T) {
-	ctx := t.Context()
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background()) // t's own ends before the server is told to
+	t.Cleanup(cancel)
 	e, err := newEnv(false)
 	if err != nil {
 		t.Fatal(err)
@@ -19,26 +21,24 @@ func TestShortSuites(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(leat.stop)
-	for _, s := range suites() {
-		if !s.short {
-			continue
-		}
-		t.Run(s.name, func(t *testing.T) {
-			if err := s.ready(ctx, e); err != nil {
-				t.Fatalf("%v: scripts/test-deps installs what the tests need", err)
+	short := slices.DeleteFunc(suites(), func(s suite) bool { return !s.short })
+	e.jobs = len(short)
+	rows, _ := runSuites(ctx, e, short, []*broker{leat})
+	for _, r := range rows {
+		t.Run(r.suite.name, func(t *testing.T) {
+			if r.missing != "" {
+				t.Fatalf("%s: scripts/test-deps installs what the tests need", r.missing)
 			}
-			bounded, cancel := context.WithTimeout(ctx, s.timeout)
-			defer cancel()
-			results := s.run(bounded, e, leat)
+			results := r.runs[0].results
 			if count(results, passed) == 0 {
 				t.Error("nothing passed")
 			}
 			for _, f := range failures(results) {
-				if known(s.name, f.name) == "" {
+				if known(r.suite.name, f.name) == "" {
 					t.Errorf("%s: %s", f.name, f.why)
 				}
 			}
-			t.Logf("%d passed, %d not applicable", count(results, passed), count(results, absent))
+			t.Logf("%d passed, %d not applicable, in %.0f s", count(results, passed), count(results, absent), r.runs[0].took.Seconds())
 		})
 	}
 }

@@ -8,13 +8,20 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 )
 
-// kgoShort are the tests of kgo that CI runs: of those that talk to a broker, the ones that take seconds.
-const kgoShort = "^(TestPing|TestIssue1034|TestIssue325|TestIssue337|TestIssue434|TestIssue489|TestIssue523|TestIssue648|TestIssue810|TestIssue865|" +
-	"TestConsumeTopicRetrieval.*|TestDirectPartitionPurge|TestAddRemovePartitions|TestPauseIssue.*|TestIssueFetchLargerThanBrokerMaxReadBytes|TestPooling|" +
-	"TestGroupSimple|TestClient_Produce.*|TestIssue769|TestTxnEtl|TestGroupETL)$"
+// kgoShort are the tests of kgo that CI runs: of those that talk to a broker, the ones that take seconds. Each line is a process: the two chains of
+// groups wait most of the time, and within a process for each other.
+var kgoShort = []string{
+	"^TestTxnEtl$",
+	"^TestGroupETL$",
+	"^(TestPing|TestIssue1034|TestIssue325|TestIssue337|TestIssue434|TestIssue489|TestIssue523|TestIssue648|TestIssue810|TestIssue865|" +
+		"TestConsumeTopicRetrieval.*|TestDirectPartitionPurge|TestAddRemovePartitions|TestPauseIssue.*|TestIssueFetchLargerThanBrokerMaxReadBytes|TestPooling|" +
+		"TestGroupSimple|TestClient_Produce.*|TestIssue769)$",
+}
 
 // kgoTests runs franz-go's own tests: all of them, or those of kgoShort with fewer records.
 func kgoTests(ctx context.Context, e *env, b *broker) []result {
@@ -24,19 +31,27 @@ func kgoTests(ctx context.Context, e *env, b *broker) []result {
 			return []result{check("go test -c", err)}
 		}
 	}
-	args, records := []string{"-test.v", "-test.timeout=14m", "-test.run=^Test"}, "50000"
-	if e.short {
-		args, records = []string{"-test.v", "-test.timeout=2m", "-test.run=" + kgoShort}, "5000"
-	}
 	// The tests look for files beside their sources; the module cache is read-only and they write nothing.
 	dir, err := e.output(ctx, e.root, nil, "go", "list", "-f", "{{.Dir}}", "github.com/twmb/franz-go/pkg/kgo")
 	if err != nil {
 		return []result{check("go list", err)}
 	}
-	out, err := e.output(ctx, strings.TrimSpace(dir), []string{
-		"KGO_SEEDS=" + b.addr, "KGO_TEST_RF=1", "KGO_TEST_RECORDS=" + records, "KGO_LOG_LEVEL=none",
-	}, bin, args...)
-	return goResults(out, err, "TestIntegration")
+	runs, records, timeout := []string{"^Test"}, "50000", "14m"
+	if e.short {
+		runs, records, timeout = kgoShort, "5000", "2m"
+	}
+	results := make([][]result, len(runs))
+	var running sync.WaitGroup
+	for i, run := range runs {
+		running.Go(func() {
+			out, err := e.output(ctx, strings.TrimSpace(dir), []string{
+				"KGO_SEEDS=" + b.addr, "KGO_TEST_RF=1", "KGO_TEST_RECORDS=" + records, "KGO_LOG_LEVEL=none",
+			}, bin, "-test.v", "-test.timeout="+timeout, "-test.run="+run)
+			results[i] = goResults(out, err, "")
+		})
+	}
+	running.Wait()
+	return slices.Concat(results...)
 }
 
 var goLine = regexp.MustCompile(`^( *)--- (PASS|FAIL|SKIP): (\S+) \(`)
@@ -97,7 +112,7 @@ const confluentGoVersion = "v2.11.1"
 // confluentGoTests runs the integration tests of confluent-kafka-go, which link the librdkafka that it brings.
 func confluentGoTests(ctx context.Context, e *env, b *broker) []result {
 	const module = "github.com/confluentinc/confluent-kafka-go/v2"
-	src := filepath.Join(e.cache, "confluent-kafka-go")
+	src := filepath.Join(e.cache, "confluent-kafka-go-"+confluentGoVersion)
 	bin := filepath.Join(src, "kafka.test")
 	if _, err := os.Stat(bin); err != nil {
 		// Its tests are of its own module, whose go.mod must be the main one: they are built in a copy of it.
@@ -123,6 +138,25 @@ func confluentGoTests(ctx context.Context, e *env, b *broker) []result {
 	if err := os.WriteFile(filepath.Join(src, "kafka", "testconf.json"), []byte(conf), 0o644); err != nil {
 		return []result{check("testconf.json", err)}
 	}
-	out, err := e.output(ctx, filepath.Join(src, "kafka"), nil, bin, "-test.v", "-test.timeout=14m", "-docker.exists")
-	return goResults(out, err, "TestIntegration")
+	// Those that talk to a broker; the groups with either protocol. Two that run within a second of each other want the same topics.
+	var results []result
+	for _, run := range []struct{ test, protocol string }{
+		{"TestIntegration", "classic"},
+		{"TestTransactionalSendOffsets", ""},
+		{"TestIntegration", "consumer"},
+		{"TestTransactionalProducer", ""},
+	} {
+		var extra []string
+		if run.protocol != "" {
+			extra = []string{"TEST_CONSUMER_GROUP_PROTOCOL=" + run.protocol}
+		}
+		out, err := e.output(ctx, filepath.Join(src, "kafka"), extra, bin, "-test.v", "-test.timeout=14m", "-test.run=^"+run.test+"$")
+		for _, r := range goResults(out, err, "TestIntegration") {
+			if run.protocol != "" {
+				r.name += ", " + run.protocol
+			}
+			results = append(results, r)
+		}
+	}
+	return results
 }

@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -19,7 +20,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -29,6 +32,7 @@ func main() {
 	leatAddr := flag.String("leat", "", "address of a running node; if empty, one is built and started")
 	kafkaAddr := flag.String("kafka", "", "address of a running Apache Kafka; if empty, KAFKA_PEER starts one")
 	allowMissing := flag.Bool("allow-missing", false, "do not fail for a suite whose needs are missing")
+	jobs := flag.Int("jobs", 3, "how many suites to run at once; most of them wait most of the time")
 	verbose := flag.Bool("v", false, "show what the clients print")
 	flag.Parse()
 
@@ -39,7 +43,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "compat:", err)
 		os.Exit(1)
 	}
-	ok, err := run(ctx, e, *only, *write, *leatAddr, *kafkaAddr, *allowMissing)
+	e.jobs, e.allowMissing = *jobs, *allowMissing
+	ok, err := run(ctx, e, *only, *write, *leatAddr, *kafkaAddr)
 	_ = os.RemoveAll(e.work)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "compat:", err)
@@ -74,7 +79,7 @@ func newEnv(verbose bool) (*env, error) {
 	return e, err
 }
 
-func run(ctx context.Context, e *env, only, write, leatAddr, kafkaAddr string, allowMissing bool) (bool, error) {
+func run(ctx context.Context, e *env, only, write, leatAddr, kafkaAddr string) (bool, error) {
 	chosen, err := choose(only)
 	if err != nil {
 		return false, err
@@ -101,32 +106,9 @@ func run(ctx context.Context, e *env, only, write, leatAddr, kafkaAddr string, a
 		fmt.Println("KAFKA_PEER is not set: Leat alone, without Kafka's tools and Apache Kafka's own result")
 	}
 
-	var rows []row
-	good := true
-	for _, s := range chosen {
-		r := row{suite: s}
-		if err := s.ready(ctx, e); err != nil {
-			r.missing = oneLine(err.Error())
-			good = good && allowMissing
-			fmt.Printf("%-16s NOT RUN: %v\n", s.name, err)
-			rows = append(rows, r)
-			continue
-		}
-		for _, b := range brokers {
-			from := time.Now()
-			bounded, cancel := context.WithTimeout(ctx, s.timeout)
-			results := s.run(bounded, e, b)
-			cancel()
-			if ctx.Err() != nil {
-				return false, errors.New("interrupted")
-			}
-			r.runs = append(r.runs, runOn{b.name, results, time.Since(from)})
-			printRun(os.Stdout, s, r.runs[len(r.runs)-1])
-		}
-		for _, f := range failures(r.runs[0].results) {
-			good = good && known(s.name, f.name) != ""
-		}
-		rows = append(rows, r)
+	rows, good := runSuites(ctx, e, chosen, brokers)
+	if ctx.Err() != nil {
+		return false, errors.New("interrupted")
 	}
 	if write != "" {
 		if err := writeReport(write, rows); err != nil {
@@ -134,6 +116,62 @@ func run(ctx context.Context, e *env, only, write, leatAddr, kafkaAddr string, a
 		}
 	}
 	return good, nil
+}
+
+// runSuites runs some suites at once, those that may take longest first, each against one broker after the other.
+func runSuites(ctx context.Context, e *env, chosen []suite, brokers []*broker) (rows []row, good bool) {
+	rows, good = make([]row, len(chosen)), true
+	order := make([]int, len(chosen))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(chosen[b].timeout, chosen[a].timeout) })
+	var running sync.WaitGroup
+	var mu sync.Mutex // of good, and of what is printed
+	slots := make(chan struct{}, max(e.jobs, 1))
+	for _, i := range order {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			r := runSuite(ctx, e, chosen[i], brokers)
+			rows[i] = r
+			mu.Lock()
+			defer mu.Unlock()
+			good = good && (r.missing == "" || e.allowMissing)
+			if r.missing != "" {
+				fmt.Printf("%-16s NOT RUN: %s\n", r.suite.name, r.missing)
+			}
+			for _, run := range r.runs {
+				printRun(os.Stdout, r.suite, run)
+			}
+			if len(r.runs) > 0 {
+				for _, f := range failures(r.runs[0].results) {
+					good = good && known(r.suite.name, f.name) != ""
+				}
+			}
+		})
+	}
+	running.Wait()
+	return rows, good
+}
+
+func runSuite(ctx context.Context, e *env, s suite, brokers []*broker) row {
+	r := row{suite: s}
+	if err := s.ready(ctx, e); err != nil {
+		r.missing = oneLine(err.Error())
+		return r
+	}
+	for _, b := range brokers {
+		from := time.Now()
+		bounded, cancel := context.WithTimeout(ctx, s.timeout)
+		results := s.run(bounded, e, b)
+		cancel()
+		if ctx.Err() != nil {
+			return r
+		}
+		r.runs = append(r.runs, runOn{b.name, results, time.Since(from)})
+	}
+	return r
 }
 
 func choose(only string) ([]suite, error) {
@@ -192,12 +230,13 @@ func needsPeer(commands ...string) func(context.Context, *env) error {
 func suites() []suite {
 	return []suite{
 		{name: "kafka-tools", title: "Apache Kafka's own tools", timeout: 12 * time.Minute, ready: needsPeer("java"), run: kafkaTools},
-		{name: "java", title: "Java client: transactional producer", timeout: 3 * time.Minute, ready: needsPeer("java"), run: javaProgram("Transactions.java")},
-		{name: "streams", title: "Kafka Streams: exactly-once word count, killed and resumed", timeout: 5 * time.Minute, ready: needsPeer("java"), run: streams},
+		{name: "java", title: "Java client: transactional producer", timeout: 3 * time.Minute, ready: needsPeer("java", "javac"), run: javaProgram("Transactions.java")},
+		{name: "streams", title: "Kafka Streams: exactly-once word count, killed and resumed", timeout: 5 * time.Minute, ready: needsPeer("java", "javac"), run: streams},
 		{name: "kcat", title: "kcat (librdkafka)", short: true, timeout: 2 * time.Minute, ready: needs("kcat"), run: kcat},
 		{name: "confluent-kafka", title: "confluent-kafka, PyPI (librdkafka)", timeout: 5 * time.Minute, ready: pythonReady, run: python("confluent.py")},
 		{name: "aiokafka", title: "aiokafka, PyPI", timeout: 5 * time.Minute, ready: pythonReady, run: python("aio.py")},
 		{name: "kafkajs", title: "kafkajs, npm", timeout: 5 * time.Minute, ready: nodeReady, run: node("kafkajs.mjs")},
+		{name: "platformatic", title: "@platformatic/kafka, npm", timeout: 5 * time.Minute, ready: nodeReady, run: node("platformatic.mjs")},
 		{name: "sarama", title: "Sarama", short: true, timeout: 3 * time.Minute, ready: nothing, run: sarama},
 		{name: "kgo", title: "franz-go's own tests (`pkg/kgo`)", short: true, timeout: 15 * time.Minute, ready: nothing, run: kgoTests},
 		{name: "confluent-go", title: "confluent-kafka-go's own integration tests (librdkafka)", timeout: 15 * time.Minute, ready: needs("gcc"), run: confluentGoTests},

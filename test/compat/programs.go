@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -51,6 +53,8 @@ func nodeReady(ctx context.Context, e *env) error {
 
 // fetched makes a folder of the cache, once for what the file wanted says.
 func (e *env) fetched(dir, wanted string, fetch func() error) error {
+	e.making.Lock()
+	defer e.making.Unlock()
 	want, err := os.ReadFile(wanted)
 	if err != nil {
 		return err
@@ -82,17 +86,30 @@ func python(program string) func(context.Context, *env, *broker) []result {
 func node(program string) func(context.Context, *env, *broker) []result {
 	return func(ctx context.Context, e *env, b *broker) []result {
 		dir := filepath.Join(e.cache, "node")
-		for _, name := range []string{"checks.mjs", program} {
-			text, err := os.ReadFile(filepath.Join(e.root, "test/compat/clients/node", name))
-			if err == nil {
-				err = os.WriteFile(filepath.Join(dir, name), text, 0o644)
-			}
-			if err != nil {
-				return []result{check("the program as a whole", err)}
-			}
+		if err := e.place(dir, "test/compat/clients/node", "checks.mjs", program); err != nil {
+			return []result{check("the program as a whole", err)}
 		}
 		return e.program(ctx, b, dir, "node", program)
 	}
+}
+
+// place copies files of the repository into a folder, unless they are there as they should be: another suite may be reading them.
+func (e *env) place(dir, from string, names ...string) error {
+	e.making.Lock()
+	defer e.making.Unlock()
+	for _, name := range names {
+		text, err := os.ReadFile(filepath.Join(e.root, from, name))
+		if err != nil {
+			return err
+		}
+		if old, err := os.ReadFile(filepath.Join(dir, name)); err == nil && bytes.Equal(old, text) {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func sarama(ctx context.Context, e *env, b *broker) []result {
@@ -102,12 +119,21 @@ func sarama(ctx context.Context, e *env, b *broker) []result {
 // javaHeap holds Java to what a shared machine can spare.
 var javaHeap = []string{"-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"}
 
+// javaArgs compiles a program, once for all runs, and returns how it is called.
 func (e *env) javaArgs(ctx context.Context, program string) ([]string, error) {
-	path, err := e.output(ctx, e.work, nil, e.peer, "classpath")
+	e.making.Lock()
+	defer e.making.Unlock()
+	out, err := e.output(ctx, e.work, nil, e.peer, "classpath")
 	if err != nil {
 		return nil, fmt.Errorf("the class path: %w", err)
 	}
-	return append(append([]string{}, javaHeap...), "-cp", strings.TrimSpace(path), filepath.Join(e.root, "test/compat/clients/java", program)), nil
+	path, classes, class := strings.TrimSpace(out), filepath.Join(e.work, "classes"), strings.TrimSuffix(program, ".java")
+	if _, err := os.Stat(filepath.Join(classes, class+".class")); err != nil {
+		if _, err := e.output(ctx, e.work, nil, "javac", "-d", classes, "-cp", path, filepath.Join(e.root, "test/compat/clients/java", program)); err != nil {
+			return nil, fmt.Errorf("compile %s: %w", program, err)
+		}
+	}
+	return append(slices.Clone(javaHeap), "-cp", classes+":"+path, class), nil
 }
 
 func javaProgram(program string) func(context.Context, *env, *broker) []result {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -55,6 +56,11 @@ type env struct {
 	peer  string // the script that runs Apache Kafka and its tools, from KAFKA_PEER; empty when there is none
 	short bool
 	log   io.Writer // everything that clients print
+
+	jobs         int // suites that run at once
+	allowMissing bool
+
+	making sync.Mutex // held by who fetches or builds what several suites use
 }
 
 // command makes a command that dies with its context, with all that it started.
