@@ -95,6 +95,8 @@ var remedies = map[*kerr.Error]string{
 	kerr.OffsetOutOfRange:        "`leat topic describe` shows where each partition starts and ends",
 	kerr.KafkaStorageError:       "the disk may be full, or the partition damaged: see the server's log",
 	kerr.UnsupportedVersion:      "the server does not serve this request",
+	kerr.MessageTooLarge:         "`leat topic alter-config --set max.message.bytes=N` lets larger ones in",
+	kerr.InvalidTimestamp:        "the topic bounds how far a record's timestamp may be from now: message.timestamp.before.max.ms and message.timestamp.after.max.ms",
 	kerr.TransactionalIDNotFound: "`leat txn list` shows what there is",
 }
 

@@ -40,8 +40,14 @@ type producing struct {
 	in              io.Reader
 	out             io.Writer
 
+	reasons *reasons
+
 	mu     sync.Mutex // guards what follows, and out
 	failed error
+	// first is the record that failed first, and after are those behind it in its partition that failed, by line: the rest of its batch, and maybe more.
+	first  *kgo.Record
+	after  []int
+	warned map[*kerr.Error]bool
 }
 
 func produceCommand() *cobra.Command {
@@ -80,6 +86,11 @@ func (p *producing) run(cmd *cobra.Command, topic string) error {
 	opts, err := p.options(topic)
 	if err != nil {
 		return err
+	}
+	p.warned = map[*kerr.Error]bool{}
+	p.reasons = newReasons(func(r reason) { p.retried(cmd.ErrOrStderr(), topic, r) })
+	if p.acks != "0" { // without acknowledgements there are no answers
+		opts = append(opts, kgo.Dialer(p.reasons.dial))
 	}
 	client, err := connectBrokers(*p.brokers, opts...)
 	if err != nil {
@@ -154,7 +165,7 @@ func (p *producing) lines(cmd *cobra.Command, client *kgo.Client) error {
 		if err != nil && !end {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
-		if end && len(line) == 0 || p.failure() != nil {
+		if end && len(line) == 0 || p.hasFailed() {
 			break
 		}
 		r, err := p.record(line)
@@ -196,27 +207,69 @@ func (p *producing) done(line int, r *kgo.Record, err error) {
 	defer p.mu.Unlock()
 	switch {
 	case p.failed != nil:
+		if err != nil && p.first != nil && r.Partition == p.first.Partition {
+			p.after = append(p.after, line)
+		}
+	case err != nil && p.partition >= 0 && strings.Contains(err.Error(), "invalid record partitioning"):
+		p.failed = fmt.Errorf("line %d: %w (--partition %d: `leat topic describe %s` shows the partitions it has)", line, err, p.partition, r.Topic)
 	case err != nil:
-		remedy := ""
-		if errors.Is(err, kerr.UnknownTopicOrPartition) {
-			remedy = remedies[kerr.UnknownTopicOrPartition]
-		}
-		if p.partition >= 0 && strings.Contains(err.Error(), "invalid record partitioning") {
-			remedy = fmt.Sprintf("--partition %d: `leat topic describe %s` shows the partitions it has", p.partition, r.Topic)
-		}
-		if remedy != "" {
-			err = fmt.Errorf("%w (%s)", err, remedy)
-		}
-		p.failed = fmt.Errorf("line %d: %w", line, err)
+		p.failed, p.first, p.after = err, r, append(p.after, line)
 	case p.output.json:
 		p.failed = writeJSON(p.out, producedJSON{r.Topic, r.Partition, r.Offset, r.Timestamp.UTC()})
 	}
 }
 
+// retried tells, once for each, of refusals that the client meets by trying again: it may do so for long.
+func (p *producing) retried(w io.Writer, topic string, r reason) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.warned[r.code] || r.message == "" {
+		return
+	}
+	p.warned[r.code] = true
+	fmt.Fprintln(w, "leat: trying again:", refused(fmt.Sprintf("topic %q", topic), r.code, r.message))
+}
+
+// hasFailed says that nothing more is to be sent.
+func (p *producing) hasFailed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed != nil
+}
+
+// failure is what went wrong first: which line it is about, what the server says about it, and what can be done. It is whole when all that was sent
+// is answered.
 func (p *producing) failure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.failed
+	if p.first == nil {
+		return p.failed
+	}
+	line, message, more := p.after[0], "", ""
+	if r, ok := p.reasons.get(p.first.Partition); ok && errors.Is(p.failed, r.code) {
+		message = r.message
+		// The client answers for the records of a batch in their order, and the batch that failed first is the first of those that failed.
+		if len(r.records) > 0 && int(r.records[0].RelativeOffset) < len(p.after) {
+			line = p.after[r.records[0].RelativeOffset]
+			if m := r.records[0].ErrorMessage; m != nil && *m != "" {
+				message = *m
+			}
+			if n := len(r.records) - 1; n > 0 {
+				more = fmt.Sprintf("; %d more of the lines that were sent with it are wrong", n)
+			}
+		}
+		if strings.Contains(message, "no key") {
+			more = " (--key-separator and --key give records keys)" + more
+		}
+		if first, last := p.after[0], p.after[len(p.after)-1]; first < last {
+			more += fmt.Sprintf("; nothing of lines %d to %d was written to partition %d: correct and produce them again", first, last, p.first.Partition)
+		}
+	}
+	err := refused(fmt.Sprintf("line %d", line), p.failed, message)
+	if more != "" {
+		err = fmt.Errorf("%w%s", err, more)
+	}
+	return err
 }
 
 // readLine reads a line without its end.
