@@ -288,8 +288,8 @@ func Upgrade(g *Group, cfg ConsumerConfig, now time.Time, all *Topics) (c *Consu
 		c.change(m)
 		slices.Sort(m.Topics)
 		m.Topics = slices.Compact(m.Topics)
-		owned := sub.owned // while there is no assignment, only the member knows what it has not let go yet
-		if g.state == Stable {
+		owned := sub.owned // what it said when it joined is what it has not let go, until it is assigned something else
+		if g.assigned && old.join == 0 {
 			owned = parseAssignment(old.Assignment, all)
 		}
 		m.Assigned = held{}
@@ -339,7 +339,7 @@ func parseAssignment(raw []byte, all *Topics) Partitions {
 // are told to do.
 func (c *Consumer) Downgrade(cfg Config, now time.Time) *Group {
 	g := New(cfg, now)
-	g.kind, g.state = consumerKind, Stable
+	g.kind, g.state, g.assigned = consumerKind, Stable, true
 	for _, old := range c.inOrder() {
 		g.seq++
 		g.generation = max(g.generation, old.Epoch) // which no member has been ahead of that may still be heard of

@@ -134,6 +134,7 @@ type Group struct {
 	deadline time.Time // of the phase: joins (PreparingRebalance), or the leader's assignment (CompletingRebalance)
 	initial  bool      // the first generation, still waiting for more members
 	opened   time.Time // when the initial wait began
+	assigned bool      // the leader has assigned in this generation: until the next one begins, who has not joined again holds what it was given
 
 	emptySince time.Time
 }

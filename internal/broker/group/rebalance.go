@@ -248,7 +248,7 @@ func (g *Group) begin(now time.Time, out *Output) {
 			}
 		}
 	}
-	g.state = CompletingRebalance
+	g.state, g.assigned = CompletingRebalance, false
 	g.deadline = now.Add(g.longestRebalance())
 	for _, m := range g.inOrder() {
 		m.synced, m.Assignment = false, nil
@@ -344,7 +344,7 @@ func (g *Group) sync(now time.Time, ev *Sync, out *Output) {
 		for id, o := range g.members {
 			o.Assignment = ev.Assignments[id]
 		}
-		g.state = Stable
+		g.state, g.assigned = Stable, true
 		out.Persist = true
 		for _, o := range g.inOrder() {
 			if o.sync != 0 {

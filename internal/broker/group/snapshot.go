@@ -44,7 +44,7 @@ func Restore(cfg Config, raw []byte, now time.Time) (*Group, error) {
 	if s.State != Stable || len(s.Members) == 0 {
 		return g, nil
 	}
-	g.state = Stable
+	g.state, g.assigned = Stable, true
 	for _, m := range s.Members {
 		if m == nil || m.ID == "" {
 			return nil, fmt.Errorf("stored group is malformed: a member without an id")
