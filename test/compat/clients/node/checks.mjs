@@ -2,6 +2,9 @@
 
 export const bootstrap = process.env.BOOTSTRAP
 
+/** Milliseconds, for records with timestamps of their own: old ones would soon be deleted. */
+export const hourAgo = Date.now() - 3_600_000
+
 let names = 0
 
 /** A name of its own for a topic, group or transactional id. */

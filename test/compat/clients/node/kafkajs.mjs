@@ -1,6 +1,6 @@
 // kafkajs against the broker at $BOOTSTRAP.
 import kafkajs from 'kafkajs'
-import { bootstrap, equal, fresh, run, until } from './checks.mjs'
+import { bootstrap, equal, fresh, hourAgo, run, until } from './checks.mjs'
 
 const { Kafka, CompressionTypes, ConfigResourceTypes, logLevel } = kafkajs
 const kafka = new Kafka({ clientId: 'compat', brokers: [bootstrap], logLevel: logLevel.NOTHING })
@@ -74,8 +74,8 @@ await run({
   'produce and consume, gzip': () => compression(CompressionTypes.GZIP),
   'consume by timestamp': async () => {
     const topic = await create('time')
-    await send(topic, values('', 10).map((value, i) => ({ value, partition: 0, timestamp: String(1_700_000_000_000 + i * 1000) })))
-    const [found] = await admin.fetchTopicOffsetsByTimestamp(topic, 1_700_000_004_500)
+    await send(topic, values('', 10).map((value, i) => ({ value, partition: 0, timestamp: String(hourAgo + i * 1000) })))
+    const [found] = await admin.fetchTopicOffsetsByTimestamp(topic, hourAgo + 4500)
     equal(found.offset, '5')
     const [all] = await admin.fetchTopicOffsets(topic)
     equal([all.low, all.high], ['0', '10'])

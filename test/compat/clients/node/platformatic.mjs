@@ -1,7 +1,7 @@
 // @platformatic/kafka against the broker at $BOOTSTRAP.
 import { Admin, Consumer, Producer, stringDeserializers, stringSerializers } from '@platformatic/kafka'
 import zlib from 'node:zlib'
-import { bootstrap, equal, fresh, run, until } from './checks.mjs'
+import { bootstrap, equal, fresh, hourAgo, run, until } from './checks.mjs'
 
 const base = { clientId: 'compat', bootstrapBrokers: [bootstrap], retries: 5, retryDelay: 200, metadataMaxAge: 500 }
 const admin = new Admin(base)
@@ -114,9 +114,9 @@ await run({
   },
   'consume by timestamp': async () => {
     const topic = await create('time')
-    await send(topic, values('', 10).map((value, i) => ({ value, timestamp: BigInt(1_700_000_000_000 + i * 1000) })))
+    await send(topic, values('', 10).map((value, i) => ({ value, timestamp: BigInt(hourAgo + i * 1000) })))
     const at = async (timestamp) => String((await admin.listOffsets({ topics: [{ name: topic, partitions: [{ partitionIndex: 0, timestamp }] }] }))[0].partitions[0].offset)
-    equal([await at(1_700_000_004_500n), await at(-2n), await at(-1n)], ['5', '0', '10'])
+    equal([await at(BigInt(hourAgo + 4500)), await at(-2n), await at(-1n)], ['5', '0', '10'])
   },
   'group with rebalance, classic': () => rebalance({}),
   'group with rebalance, group.protocol=consumer': () => rebalance({ groupProtocol: 'consumer' }),

@@ -8,7 +8,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.structs import OffsetAndMetadata
 
-from checks import BOOTSTRAP, absent, equal, report, topic
+from checks import BOOTSTRAP, HOUR_AGO, absent, equal, report, topic
 
 
 class Admin:
@@ -71,11 +71,11 @@ async def compression(codec):
 
 async def by_timestamp():
     name = await create(topic("time"))
-    await send(name, values("", 10), stamps=[1_700_000_000_000 + i * 1000 for i in range(10)])
+    await send(name, values("", 10), stamps=[HOUR_AGO + i * 1000 for i in range(10)])
     tp = TopicPartition(name, 0)
     async with reader() as c:
         c.assign([tp])
-        found = await c.offsets_for_times({tp: 1_700_000_004_500})
+        found = await c.offsets_for_times({tp: HOUR_AGO + 4500})
         equal(found[tp].offset, 5)
         c.seek(tp, 5)
         equal(await take(c, 5), values("", 10)[5:])

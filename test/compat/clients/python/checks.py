@@ -8,6 +8,8 @@ import traceback
 
 BOOTSTRAP = os.environ["BOOTSTRAP"]
 RUN = str(time.time_ns())
+# Milliseconds, for records with timestamps of their own: old ones would soon be deleted.
+HOUR_AGO = int(time.time()) * 1000 - 3_600_000
 
 
 COUNT = itertools.count()

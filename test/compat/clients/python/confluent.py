@@ -6,7 +6,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, 
 from confluent_kafka.admin import (AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic,
                                    OffsetSpec, ResourceType)
 
-from checks import BOOTSTRAP, equal, report, topic
+from checks import BOOTSTRAP, HOUR_AGO, equal, report, topic
 
 admin = AdminClient({"bootstrap.servers": BOOTSTRAP})
 
@@ -72,9 +72,9 @@ def by_timestamp():
     name = create(topic("time"))
     p = producer()
     for i in range(10):
-        send(p, name, [str(i).encode()], timestamp=1_700_000_000_000 + i * 1000)
+        send(p, name, [str(i).encode()], timestamp=HOUR_AGO + i * 1000)
     c = consumer(topic("g"))
-    [tp] = c.offsets_for_times([TopicPartition(name, 0, 1_700_000_004_500)], timeout=20)
+    [tp] = c.offsets_for_times([TopicPartition(name, 0, HOUR_AGO + 4500)], timeout=20)
     equal(tp.offset, 5)
     c.assign([tp])
     equal(take(c, 5), [b"5", b"6", b"7", b"8", b"9"])

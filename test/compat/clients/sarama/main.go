@@ -137,7 +137,7 @@ func byTimestamp() error {
 	if err != nil {
 		return err
 	}
-	base := time.UnixMilli(1_700_000_000_000)
+	base := time.Now().Add(-time.Hour).Truncate(time.Millisecond) // older ones would soon be deleted
 	ms := messages(topic, 0, 10, func(i int) time.Time { return base.Add(time.Duration(i) * time.Second) })
 	if err := send(config(), ms); err != nil {
 		return err
