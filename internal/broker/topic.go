@@ -304,6 +304,13 @@ func (b *Broker) replace(old, changed *Topic) {
 // SetDeletionCheck installs who knows which topics clients may not delete: an error says why not. It must not wait for anything.
 func (b *Broker) SetDeletionCheck(fn func(t *Topic) error) { b.deletionCheck.Store(&fn) }
 
+// AwaitTopicChanges returns when no topic is being made, changed or deleted that was when it was called: a deletion has been checked by what was known
+// before, or will be by what is known now.
+func (b *Broker) AwaitTopicChanges() {
+	b.ddl.Lock()
+	defer b.ddl.Unlock() //nolint:staticcheck // waiting is all there is to do
+}
+
 // DeleteTopicOfClient is DeleteTopic for a client, who may not delete what is in use.
 func (b *Broker) DeleteTopicOfClient(ctx context.Context, name string) error {
 	return b.deleteTopic(ctx, name, b.deletionCheck.Load())

@@ -69,6 +69,8 @@ type SourceState struct {
 	Relation   uint64           `json:"relation"`
 	Partitions []PartitionState `json:"partitions"`
 	Watermark  int64            `json:"watermark"`
+	// Identity is what the positions are of, if the source has one; zero while that is not known.
+	Identity connector.Identity `json:"identity,omitzero"`
 }
 
 // BackfillState is how far a scan of a table or view has come in its first reading. Node is the scan's index in the plan.

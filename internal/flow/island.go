@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/state"
 )
 
@@ -137,6 +138,15 @@ func (i *Island) Readers() []Reader {
 		rs = append(rs, r.public())
 	}
 	return rs
+}
+
+// Identify notes what a reader's positions are of.
+func (i *Island) Identify(reader int, id connector.Identity) {
+	for _, r := range i.readers {
+		if r.id == reader {
+			r.state.Identity = id
+		}
+	}
 }
 
 // Jobs are the ids of the jobs attached, in order.

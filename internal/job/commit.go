@@ -205,7 +205,14 @@ func (x *island) addBatch(u *broker.Unit, p *broker.Partition) error {
 
 // onlyFresh leaves the dead letters that were not written before, and has them counted: a record is dead once, however many views read it.
 func (x *island) onlyFresh(r *flow.Result) {
-	r.DeadLetters = x.m.sources.fresh(r.DeadLetters)
+	var identities map[uint64]connector.Identity
+	if len(r.DeadLetters) > 0 {
+		identities = make(map[uint64]connector.Identity, len(r.Readers))
+		for i := range r.Readers {
+			identities[r.Readers[i].Relation] = r.Readers[i].State.Identity
+		}
+	}
+	r.DeadLetters = x.m.sources.fresh(r.DeadLetters, identities)
 	dead := map[uint64]int64{}
 	for i := range r.DeadLetters {
 		dead[r.DeadLetters[i].Relation]++

@@ -60,6 +60,11 @@ func (m *Manager) create(ctx context.Context, build func(*catalog.Snapshot) (*ca
 	if err != nil {
 		return nil, err
 	}
+	// From here on no client deletes a topic that the relation reads or writes. A deletion that was allowed before is waited for: what is launched below
+	// would begin in a topic that goes away.
+	m.coming.Store(next)
+	defer m.coming.Store(nil)
+	m.o.Broker.AwaitTopicChanges()
 	if err := m.checkTopics(r); err != nil {
 		return nil, err
 	}

@@ -129,7 +129,8 @@ func (x *island) watch(r flow.Reader) *watched {
 		x.watched[r.ID] = w
 	}
 	now := x.m.o.Clock.Now()
-	for _, p := range log.LogPartitions()[len(w.partitions):] {
+	parts := log.LogPartitions() // fewer than before if the topic is gone: see stopMistaken
+	for _, p := range parts[min(len(w.partitions), len(parts)):] {
 		p.Watch(x.watcher, broker.EdgeAppended)
 		w.partitions = append(w.partitions, p)
 		w.lastData = append(w.lastData, now)
@@ -186,7 +187,11 @@ func (x *island) outdated(readers []flow.Reader) bool {
 // gather decides what the next epoch reads; mu is held.
 func (x *island) gather(now time.Time) (*input, error) {
 	readers := x.flow.Readers()
-	if x.outdated(readers) {
+	stopped, err := x.stopMistaken(readers)
+	if err != nil {
+		return nil, err
+	}
+	if stopped || x.outdated(readers) {
 		x.regroup()
 		x.unwatch()
 		readers = x.flow.Readers()

@@ -75,6 +75,7 @@ type Manager struct {
 	// ddl serialises what changes the catalog and the set of islands.
 	ddl      sync.Mutex
 	snapshot atomic.Pointer[catalog.Snapshot]
+	coming   atomic.Pointer[catalog.Snapshot] // with the relation that is being created; nil when there is none
 
 	mu      sync.RWMutex
 	islands []*island

@@ -51,7 +51,7 @@ type saved struct {
 	epoch   uint64
 	jobs    map[uint64]savedJob
 	counts  map[uint64]operator.Counts
-	letters map[uint64][]int64
+	letters map[uint64]letterMarks
 }
 
 type savedJob struct {
@@ -64,7 +64,7 @@ type savedJob struct {
 }
 
 func loadSaved(db *kv.DB) (*saved, error) {
-	s := &saved{jobs: map[uint64]savedJob{}, counts: map[uint64]operator.Counts{}, letters: map[uint64][]int64{}}
+	s := &saved{jobs: map[uint64]savedJob{}, counts: map[uint64]operator.Counts{}, letters: map[uint64]letterMarks{}}
 	for _, prefix := range []string{positionsPrefix, stoppedPrefix} {
 		if err := db.ScanMeta(prefix, s.addPositions); err != nil {
 			return nil, err
@@ -90,11 +90,11 @@ func loadSaved(db *kv.DB) (*saved, error) {
 		if err != nil {
 			return fmt.Errorf("metadata key %q: %w", key, err)
 		}
-		var offsets []int64
-		if err := json.Unmarshal(value, &offsets); err != nil {
+		var marks letterMarks
+		if err := json.Unmarshal(value, &marks); err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
-		s.letters[id] = offsets
+		s.letters[id] = marks
 		return nil
 	})
 	return s, err

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/leat-io/leat/internal/broker"
+	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/flow"
 	"github.com/leat-io/leat/internal/flow/operator"
 )
@@ -16,7 +17,34 @@ import (
 type sources struct {
 	mu      sync.Mutex
 	counts  map[uint64]operator.Counts
-	letters map[uint64][]int64
+	letters map[uint64]letterMarks
+}
+
+// letterMarks are the offsets of a source's partitions up to which dead letters were written, and what the offsets are of: in a topic that was made anew
+// under the name all are new.
+type letterMarks struct {
+	Identity connector.Identity `json:"identity,omitzero"`
+	Offsets  []int64            `json:"offsets"`
+}
+
+// UnmarshalJSON reads them, and the offsets alone, as which they were stored first.
+func (m *letterMarks) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '[' {
+		return json.Unmarshal(b, &m.Offsets)
+	}
+	type plain letterMarks
+	return json.Unmarshal(b, (*plain)(m))
+}
+
+// of returns the marks in the source as it is now.
+func (m letterMarks) of(now connector.Identity) letterMarks {
+	switch {
+	case now.IsZero() || now == m.Identity:
+		return m
+	case m.Identity.IsZero():
+		return letterMarks{now, m.Offsets}
+	}
+	return letterMarks{Identity: now}
 }
 
 func (s *sources) restore(saved *saved) {
@@ -42,15 +70,15 @@ func (s *sources) total(source uint64) operator.Counts {
 	return s.counts[source]
 }
 
-// fresh keeps the dead letters that were not written before, and remembers them.
-func (s *sources) fresh(letters []flow.DeadLetter) []flow.DeadLetter {
+// fresh keeps the dead letters that were not written before, and remembers them. identities are of the sources that have one.
+func (s *sources) fresh(letters []flow.DeadLetter, identities map[uint64]connector.Identity) []flow.DeadLetter {
 	if len(letters) == 0 {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.letters == nil {
-		s.letters = map[uint64][]int64{}
+		s.letters = map[uint64]letterMarks{}
 	}
 	before := map[uint64][]int64{}
 	type place struct {
@@ -63,7 +91,9 @@ func (s *sources) fresh(letters []flow.DeadLetter) []flow.DeadLetter {
 	for _, l := range letters {
 		marks, ok := before[l.Relation]
 		if !ok {
-			marks = append([]int64(nil), s.letters[l.Relation]...)
+			now := s.letters[l.Relation].of(identities[l.Relation])
+			s.letters[l.Relation] = now
+			marks = append([]int64(nil), now.Offsets...)
 			before[l.Relation] = marks
 		}
 		if int(l.Partition) < len(marks) && l.Position < marks[l.Partition] {
@@ -75,10 +105,10 @@ func (s *sources) fresh(letters []flow.DeadLetter) []flow.DeadLetter {
 		}
 		taken[at] = true
 		now := s.letters[l.Relation]
-		for len(now) <= int(l.Partition) {
-			now = append(now, 0)
+		for len(now.Offsets) <= int(l.Partition) {
+			now.Offsets = append(now.Offsets, 0)
 		}
-		now[l.Partition] = max(now[l.Partition], l.Position+1)
+		now.Offsets[l.Partition] = max(now.Offsets[l.Partition], l.Position+1)
 		s.letters[l.Relation] = now
 		out = append(out, l)
 	}

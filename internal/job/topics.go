@@ -28,7 +28,10 @@ func (m *Manager) checkTopics(r *catalog.Relation) error {
 // checkDeletion refuses the deletion of a topic that holds a table or a sink's changelog, or that views or sinks read: their positions would mean
 // other records in a topic that is made anew under the name.
 func (m *Manager) checkDeletion(t *broker.Topic) error {
-	s := m.Catalog()
+	s := m.coming.Load()
+	if s == nil {
+		s = m.Catalog()
+	}
 	for _, r := range s.Relations() {
 		if r.Topic != t.Name {
 			continue

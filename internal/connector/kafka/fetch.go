@@ -8,6 +8,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/leat-io/leat/internal/connector"
 )
 
 // fetch takes what the client brings, as long as there is room.
@@ -117,12 +119,16 @@ func (s *Source) watch(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		ask, cancel := context.WithTimeout(ctx, askTimeout)
-		ends, err := s.ask(ask, adm.ListCommittedOffsets)
+		topics, err := adm.ListTopics(ask, s.cluster.Topic) // first: what it is, then where it ends
+		var ends []int64
+		if err == nil {
+			ends, err = s.ask(ask, adm.ListCommittedOffsets)
+		}
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
-		s.learn(ends, err)
+		s.learn(connector.Identity(topics[s.cluster.Topic].ID), ends, err)
 		timer.Reset(askEvery)
 		select {
 		case <-ctx.Done():
@@ -133,7 +139,7 @@ func (s *Source) watch(ctx context.Context) {
 }
 
 // learn takes the cluster's answer.
-func (s *Source) learn(ends []int64, err error) {
+func (s *Source) learn(id connector.Identity, ends []int64, err error) {
 	now := s.o.Clock.Now()
 	s.mu.Lock()
 	before, first := s.health.Err, s.health.Since.IsZero()
@@ -148,6 +154,9 @@ func (s *Source) learn(ends []int64, err error) {
 		if before != nil {
 			s.o.Logger.Info("a source can be read again", "source", s.name)
 		}
+	}
+	if !id.IsZero() {
+		s.identity = id
 	}
 	add := map[int32]kgo.Offset{}
 	for i, end := range ends {

@@ -46,6 +46,7 @@ type Source struct {
 	starved  bool // the fetcher waits for room
 	health   connector.Health
 	noTopic  bool
+	identity connector.Identity // of the topic, as the cluster has said; zero before, and for clusters without
 	stop     context.CancelFunc
 	stopped  sync.WaitGroup
 	closed   bool
@@ -193,6 +194,13 @@ func (s *Source) Cut(partition int, from, limit int64) int64 {
 		return x.from
 	}
 	return x.to
+}
+
+// Identity implements connector.Identified: the id that the cluster has given the topic. It is known before there is anything to read.
+func (s *Source) Identity() connector.Identity {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.identity
 }
 
 // AtEnd implements connector.Fetched.

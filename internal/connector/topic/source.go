@@ -39,6 +39,15 @@ func (s *Source) LogPartitions() []*broker.Partition {
 	return t.Partitions()
 }
 
+// Identity implements connector.Identified: the topic's id.
+func (s *Source) Identity() connector.Identity {
+	t, ok := s.broker.Topic(s.topic)
+	if !ok {
+		return connector.Identity{}
+	}
+	return connector.Identity(t.ID)
+}
+
 // Partitions implements connector.Source.
 func (s *Source) Partitions() int { return len(s.LogPartitions()) }
 
