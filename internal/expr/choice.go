@@ -16,6 +16,7 @@ type choiceEval struct {
 	typ      column.Type
 	from     []uint16 // per row, the branch, for results of variable width
 	vecs     []*column.Vector
+	parts    []TextCol // the same, of results of variable width
 }
 
 func newCase(args []unit, t column.Type) *choiceEval {
@@ -118,15 +119,19 @@ func without(dst, rows []int32, n int, taken []int32) []int32 {
 	if rows == nil {
 		rows = allRows(n)
 	}
-	dst = dst[:0]
-	for _, row := range rows {
-		if len(taken) > 0 && taken[0] == row {
-			taken = taken[1:]
-			continue
-		}
-		dst = append(dst, row)
+	if len(taken) == 0 {
+		return append(dst[:0], rows...)
 	}
-	return dst
+	taken = append(taken, -1)
+	dst = grow(dst[:0], len(rows))
+	k, t := 0, 0
+	for _, row := range rows {
+		dst[k] = row
+		hit := asInt(taken[t] == row)
+		t += hit
+		k += 1 - hit
+	}
+	return dst[:k]
 }
 
 // place puts a branch's values into the result, or remembers where they are.
@@ -186,31 +191,42 @@ func scatter[T any](dst, src []T, konst bool, rows []int32) {
 
 // assemble writes a result of variable width from the branches' vectors, row by row.
 func (e *choiceEval) assemble(sel []int32, n int) {
-	w := TextWriter{Buf: e.out.Data[:0], off: e.out.Off}
-	w.off[0] = 0
 	rows := sel
 	if rows == nil {
 		rows = allRows(n)
 	}
-	for _, row := range rows {
-		b := e.from[row]
-		if v := e.vecs[b]; v != nil {
-			i := row
+	e.parts = e.parts[:0]
+	for b, v := range e.vecs {
+		part := TextCol{off: noTexts, mask: 0}
+		if v != nil {
+			part = TextCol{off: v.Off, data: v.Data, mask: -1}
 			if e.branches[b].konst {
-				i = 0
+				part.mask = 0
 			}
-			w.Buf = append(w.Buf, v.Data[v.Off[i]:v.Off[i+1]]...)
 		}
-		w.mark = uint32(len(w.Buf))
-		for w.next < row {
-			w.off[w.next+1] = w.off[w.next]
-			w.next++
-		}
-		w.off[row+1] = w.mark
-		w.next = row + 1
+		e.parts = append(e.parts, part)
 	}
-	w.finish(&e.out)
+	buf, off := e.out.Data[:0], e.out.Off[:n+1]
+	off[0] = 0
+	next := 0
+	for _, row := range rows {
+		for ; next < int(row); next++ {
+			off[next+1] = uint32(len(buf))
+		}
+		p := &e.parts[e.from[row]]
+		i := int(row) & p.mask
+		buf = append(buf, p.data[p.off[i]:p.off[i+1]]...)
+		next++
+		off[next] = uint32(len(buf))
+	}
+	for ; next < n; next++ {
+		off[next+1] = uint32(len(buf))
+	}
+	e.out.Data = buf
 }
+
+// noTexts are the ends of texts of which there are none.
+var noTexts = []uint32{0, 0}
 
 // inEval is x IN (constants).
 type inEval struct {
@@ -222,6 +238,7 @@ type inEval struct {
 	ints   map[int64]struct{}
 	few    []int64 // instead of ints, when there are few
 	texts  map[string]struct{}
+	words  []shortText    // instead of texts, when they are few and short
 	sorted *column.Vector // the others, ascending
 }
 
@@ -253,8 +270,15 @@ func newIn(n *Node, args []unit) (*inEval, error) {
 		}
 	case k == column.Text || k == column.Bytea:
 		e.texts = map[string]struct{}{}
+		short := list.Len <= 8
 		for i := range list.Len {
 			e.texts[string(list.Bytes(i))] = struct{}{}
+			short = short && len(list.Bytes(i)) <= 8
+		}
+		if short {
+			for text := range e.texts {
+				e.words = append(e.words, wordOf([]byte(text)))
+			}
 		}
 	default:
 		rows := slices.Clone(allRows(list.Len))
@@ -330,9 +354,7 @@ func (e *inEval) eval(r *run, sel []int32) *column.Vector {
 	case column.Int64, column.Time, column.Timestamp, column.Timestamptz:
 		inInts(e, out.Bools, v.I64, rows)
 	case column.Text, column.Bytea:
-		for _, row := range rows {
-			_, out.Bools[row] = e.texts[string(v.Data[v.Off[row]:v.Off[row+1]])]
-		}
+		e.inTexts(TextCol{v.Off, v.Data, -1}, rows)
 	default:
 		for _, row := range rows {
 			out.Bools[row] = e.search(v, int(row))
@@ -350,6 +372,23 @@ func (e *inEval) eval(r *run, sel []int32) *column.Vector {
 		}
 	}
 	return out
+}
+
+func (e *inEval) inTexts(t TextCol, rows []int32) {
+	out := e.out.Bools
+	if e.words == nil {
+		for _, row := range rows {
+			_, out[row] = e.texts[string(t.At(row))]
+		}
+		return
+	}
+	for _, row := range rows {
+		x, found := t.word(row), 0
+		for _, y := range e.words {
+			found |= asInt(x.is(y))
+		}
+		out[row] = found != 0
+	}
 }
 
 func (e *inEval) search(v *column.Vector, row int) bool {

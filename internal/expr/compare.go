@@ -54,6 +54,10 @@ var comparisons = func() []Overload {
 			switch t.Kind {
 			case column.Int16, column.Int32, column.Int64, column.Date, column.Time, column.Timestamp, column.Timestamptz:
 				o.selects = func(s *Site) selectKernel { return compareSelect(s.Args[0].Kind, rel) }
+			case column.Text, column.Bytea:
+				if rel == eq || rel == ne {
+					o.selects = func(s *Site) selectKernel { return selectTexts(s, rel == eq) }
+				}
 			case column.Numeric:
 				o.selects = func(s *Site) selectKernel {
 					if (s.Consts[0] != nil) == (s.Consts[1] != nil) {
@@ -387,6 +391,30 @@ func equalTexts(c *Call, want bool) {
 	}
 	for _, row := range c.Rows() {
 		out[row] = bytes.Equal(a.At(row), b.At(row)) == want
+	}
+}
+
+// selectTexts names the rows whose text is a constant, or is not, without a vector of booleans. It is for a constant of one word; nil for others.
+func selectTexts(s *Site, want bool) selectKernel {
+	k := 1
+	if s.Consts[0] != nil {
+		k = 0
+	}
+	v := s.Consts[k]
+	if v == nil || v.IsNull(0) || s.Consts[1-k] != nil || len(v.Bytes(0)) > 8 {
+		return nil
+	}
+	word := wordOf(v.Bytes(0))
+	no := asInt(!want)
+	return func(c *Call, dst []int32) []int32 {
+		a, rows := c.Texts(1-k), c.Rows()
+		n := len(dst)
+		dst = grow(dst, len(rows))
+		for _, row := range rows {
+			dst[n] = row
+			n += asInt(a.word(row).is(word)) ^ no
+		}
+		return dst[:n]
 	}
 }
 

@@ -96,18 +96,18 @@ func (r *run) fail(row int32, err *pgerr.Error) {
 	}
 }
 
-// pool lends row lists.
+// pool lends row lists, with room for one more: see grow.
 type pool struct{ free [][]int32 }
 
 func (p *pool) get(n int) []int32 {
 	if k := len(p.free); k > 0 {
 		s := p.free[k-1]
 		p.free = p.free[:k-1]
-		if cap(s) >= n {
+		if cap(s) > n {
 			return s[:0]
 		}
 	}
-	return make([]int32, 0, max(n, column.MaxRows))
+	return make([]int32, 0, max(n, column.MaxRows)+1)
 }
 
 func (p *pool) put(s []int32) { p.free = append(p.free, s) }

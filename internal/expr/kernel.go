@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"encoding/binary"
+
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/decimal"
 	"github.com/leat-io/leat/internal/pgerr"
@@ -143,10 +145,53 @@ func (c *Call) Texts(k int) TextCol {
 	return TextCol{v.Off, v.Data, c.mask(k)}
 }
 
+// allBytes is the bytes of all rows one after the other, and whether that is worth looking at: it is not when few rows are asked for. Rows that were not
+// asked for, and those that are NULL, have some bytes there, too.
+func (c *Call) allBytes(t TextCol) ([]byte, bool) {
+	if t.mask == 0 || c.Sel != nil && sparse(c.Sel, c.N) {
+		return nil, false
+	}
+	return t.data[t.off[0]:t.off[c.N]], true
+}
+
 // At is the bytes in a row: to be read only, and not longer than the call.
 func (t TextCol) At(row int32) []byte {
 	i := int(row) & t.mask
 	return t.data[t.off[i]:t.off[i+1]:t.off[i+1]]
+}
+
+// shortText is a text of up to eight bytes in two words, which are compared without a call and, where lengths are anything, without a branch. A longer
+// text is equal to none of them.
+type shortText struct {
+	bytes uint64
+	size  int
+}
+
+func wordOf(s []byte) shortText {
+	if len(s) > 8 {
+		return shortText{size: len(s)}
+	}
+	var b [8]byte
+	copy(b[:], s)
+	return shortText{binary.LittleEndian.Uint64(b[:]), len(s)}
+}
+
+// is tells whether two are equal, without a branch.
+func (x shortText) is(y shortText) bool { return x.bytes^y.bytes|uint64(x.size^y.size) == 0 }
+
+// firstBytes keeps as many bytes of a word; those of longer texts do not matter.
+var firstBytes = [16]uint64{
+	0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff, 0xffffffffffffffff,
+}
+
+// word is the bytes in a row as a shortText.
+func (t TextCol) word(row int32) shortText {
+	i := int(row) & t.mask
+	from, size := int(t.off[i]), int(t.off[i+1]-t.off[i])
+	if from+8 > len(t.data) {
+		return wordOf(t.data[from : from+size])
+	}
+	return shortText{binary.LittleEndian.Uint64(t.data[from:]) & firstBytes[min(size, 15)], size}
 }
 
 // TextWriter writes a result of variable width. Append a row's bytes to Buf, then call End with the row; rows must
@@ -169,6 +214,17 @@ var errResultTooLarge = pgerr.New(pgerr.ProgramLimitExceeded, "the strings of on
 
 // End ends the value of a row with what was appended to Buf since the last End.
 func (w *TextWriter) End(row int32) {
+	if row != w.next || len(w.Buf) > maxResultBytes {
+		w.endBehind(row)
+		return
+	}
+	w.mark = uint32(len(w.Buf))
+	w.next = row + 1
+	w.off[w.next] = w.mark
+}
+
+// endBehind is End where rows were left out before, or the result is too large.
+func (w *TextWriter) endBehind(row int32) {
 	for w.next < row {
 		w.off[w.next+1] = w.mark
 		w.next++
@@ -189,6 +245,19 @@ func (w *TextWriter) Drop() { w.Buf = w.Buf[:w.mark] }
 func (w *TextWriter) Set(row int32, value []byte) {
 	w.Buf = append(w.Buf, value...)
 	w.End(row)
+}
+
+// likeFirst makes the result that of argument 0 with other bytes, as many of them: Buf has been given those of all rows, one after the other.
+func (w *TextWriter) likeFirst() {
+	off := w.call.Args[0].Off
+	if base := off[0]; base == 0 {
+		copy(w.off, off[:len(w.off)])
+	} else {
+		for i := range w.off {
+			w.off[i] = off[i] - base
+		}
+	}
+	w.mark, w.next = uint32(len(w.Buf)), int32(len(w.off)-1)
 }
 
 // finish is called by the framework after a kernel whose result is of variable width.

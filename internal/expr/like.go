@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/expr/needle"
 	"github.com/leat-io/leat/internal/pgerr"
 )
 
@@ -58,7 +59,7 @@ func like(name string, t column.Type, want, fold bool) Overload {
 // the last is looked for where it first occurs.
 type likePattern struct {
 	first, last []byte
-	middle      [][]byte
+	middle      []*needle.Needle
 	whole       bool // no %: equality with first
 	fold        bool
 	lower       []byte
@@ -95,7 +96,7 @@ func newLikePattern(pattern []byte, fold bool) *likePattern {
 	p.first, p.last = pieces[0], piece
 	for _, m := range pieces[1:] {
 		if len(m) > 0 {
-			p.middle = append(p.middle, m)
+			p.middle = append(p.middle, needle.New(m))
 		}
 	}
 	return p
@@ -114,11 +115,11 @@ func (p *likePattern) match(s []byte) bool {
 	}
 	s = s[len(p.first) : len(s)-len(p.last)]
 	for _, m := range p.middle {
-		i := bytes.Index(s, m)
+		i := m.Index(s)
 		if i < 0 {
 			return false
 		}
-		s = s[i+len(m):]
+		s = s[i+m.Len():]
 	}
 	return true
 }

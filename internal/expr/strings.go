@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,12 +15,12 @@ import (
 // stringFunctions count and change characters: in UTF-8, with shorter loops for text that is all ASCII. Upper and lower case are
 // Unicode's simple mappings, as PostgreSQL has them with a UTF-8 locale.
 var stringFunctions = []Overload{
-	lengthOf("length", tText, charCount), lengthOf("char_length", tText, charCount), lengthOf("character_length", tText, charCount),
+	charLength("length"), charLength("char_length"), charLength("character_length"),
 	lengthOf("length", tBytea, byteCount),
 	lengthOf("octet_length", tText, byteCount), lengthOf("octet_length", tBytea, byteCount),
 	lengthOf("bit_length", tText, bitCount), lengthOf("bit_length", tBytea, bitCount),
 	lengthOf("ascii", tText, codePoint),
-	textOf("lower", appendLower), textOf("upper", appendUpper), textOf("initcap", appendInitcap), textOf("reverse", appendReverse),
+	caseOf("lower", 'A', appendLower), caseOf("upper", 'a', appendUpper), textOf("initcap", appendInitcap), textOf("reverse", appendReverse),
 	trims("btrim", trimLeft|trimRight), trims("ltrim", trimLeft), trims("rtrim", trimRight),
 	trimsSet("btrim", tText, trimLeft|trimRight), trimsSet("ltrim", tText, trimLeft), trimsSet("rtrim", tText, trimRight),
 	trimsSet("btrim", tBytea, trimLeft|trimRight), trimsSet("ltrim", tBytea, trimLeft), trimsSet("rtrim", tBytea, trimRight),
@@ -59,6 +60,61 @@ func lengthOf(name string, t column.Type, f func([]byte) int) Overload {
 			out[row] = int32(f(a.At(row)))
 		}
 	})}
+}
+
+// charLength counts characters. Text is mostly ASCII, which is seen for all rows at once.
+func charLength(name string) Overload {
+	return Overload{Name: name, Args: []column.Type{tText}, Result: tInt4, Make: kernel(func(c *Call) {
+		out, a := c.Out.I32, c.Texts(0)
+		if all, ok := c.allBytes(a); ok && isASCII(all) {
+			off := a.off[:len(out)+1]
+			for i := range out {
+				out[i] = int32(off[i+1] - off[i])
+			}
+			return
+		}
+		for _, row := range c.Rows() {
+			out[row] = int32(charCount(a.At(row)))
+		}
+	})}
+}
+
+// caseOf is lower or upper: first is the first of the 26 letters that change. Text that is all ASCII is changed for all rows at once.
+func caseOf(name string, first byte, f func(dst, s []byte) []byte) Overload {
+	return Overload{Name: name, Args: []column.Type{tText}, Result: tText, Make: kernel(func(c *Call) {
+		a, w := c.Texts(0), c.Text()
+		if all, ok := c.allBytes(a); ok && len(all) <= maxResultBytes && isASCII(all) {
+			w.Buf = appendOtherCase(w.Buf, all, first)
+			w.likeFirst()
+			return
+		}
+		for _, row := range c.Rows() {
+			w.Buf = f(w.Buf, a.At(row))
+			w.End(row)
+		}
+	})}
+}
+
+// appendOtherCase changes the case of the 26 letters from first on, eight bytes at a time. s is ASCII.
+func appendOtherCase(dst, s []byte, first byte) []byte {
+	const ones = 0x0101010101010101
+	at := len(dst)
+	dst = slices.Grow(dst, len(s))[:at+len(s)]
+	out := dst[at:]
+	from, behind := (0x80-uint64(first))*ones, (0x80-uint64(first)-26)*ones
+	for len(s) >= 8 {
+		x := binary.LittleEndian.Uint64(s)
+		letters := (x + from) &^ (x + behind) & 0x8080808080808080
+		binary.LittleEndian.PutUint64(out, x^letters>>2)
+		s, out = s[8:], out[8:]
+	}
+	for i, c := range s {
+		if c-first < 26 {
+			c ^= 'a' - 'A'
+		}
+		out[i] = c
+	}
+	return dst
 }
 
 // textOf is a function of one text that cannot fail.
@@ -101,11 +157,18 @@ func codePoint(s []byte) int {
 
 // isASCII tells whether every byte is one character.
 func isASCII(s []byte) bool {
-	for len(s) >= 8 {
-		if (uint64(s[0])|uint64(s[1])|uint64(s[2])|uint64(s[3])|uint64(s[4])|uint64(s[5])|uint64(s[6])|uint64(s[7]))&0x80 != 0 {
+	const highs = 0x8080808080808080
+	for ; len(s) >= 32; s = s[32:] {
+		a, b := binary.LittleEndian.Uint64(s), binary.LittleEndian.Uint64(s[8:])
+		c, d := binary.LittleEndian.Uint64(s[16:]), binary.LittleEndian.Uint64(s[24:])
+		if (a|b|c|d)&highs != 0 {
 			return false
 		}
-		s = s[8:]
+	}
+	for ; len(s) >= 8; s = s[8:] {
+		if binary.LittleEndian.Uint64(s)&highs != 0 {
+			return false
+		}
 	}
 	for _, c := range s {
 		if c >= utf8.RuneSelf {
@@ -254,6 +317,14 @@ func trimSet(s, set []byte, sides int, wide bool) []byte {
 
 func replaceText(c *Call) {
 	a, b, d, w := c.Texts(0), c.Texts(1), c.Texts(2), c.Text()
+	if c.Const[1] && c.Const[2] && len(b.At(0)) == 1 && len(d.At(0)) == 0 {
+		drop := b.At(0)[0]
+		for _, row := range c.Rows() {
+			w.Buf = appendWithout(w.Buf, a.At(row), drop)
+			w.End(row)
+		}
+		return
+	}
 rows:
 	for _, row := range c.Rows() {
 		s, from, to := a.At(row), b.At(row), d.At(row)
@@ -274,6 +345,36 @@ rows:
 		}
 		w.Set(row, s)
 	}
+}
+
+// appendWithout appends s without one of its bytes, eight at a time: a word that has it once, or not at all, takes no branch.
+func appendWithout(dst, s []byte, drop byte) []byte {
+	const (
+		ones = 0x0101010101010101
+		lows = 0x7f7f7f7f7f7f7f7f
+	)
+	at := len(dst)
+	dst = slices.Grow(dst, len(s)+8)[:at+len(s)+8] // whole words are written
+	for ; len(s) >= 8; s = s[8:] {
+		x := binary.LittleEndian.Uint64(s)
+		y := x ^ uint64(drop)*ones
+		found := ^((y&lows + lows) | y | lows) // exactly the bytes that are 0 in y
+		before := (found & -found >> 7) - 1    // the bytes before the first one; all, if there is none
+		if rest := found & (found - 1); rest != 0 {
+			for _, c := range s[:8] {
+				dst[at] = c
+				at += asInt(c != drop)
+			}
+			continue
+		}
+		binary.LittleEndian.PutUint64(dst[at:], x&before|x>>8&^before)
+		at += 8 - asInt(found != 0)
+	}
+	for _, c := range s {
+		dst[at] = c
+		at += asInt(c != drop)
+	}
+	return dst[:at]
 }
 
 // maxValueBytes bounds one value that a function makes larger than its arguments.

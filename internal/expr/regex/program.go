@@ -10,8 +10,9 @@
 package regex
 
 import (
-	"bytes"
 	"unicode/utf8"
+
+	"github.com/leat-io/leat/internal/expr/needle"
 )
 
 type code uint8
@@ -55,8 +56,8 @@ type Regexp struct {
 	prefers int
 	ids     int32
 	loops   int32
-	prefix  []byte     // what every match starts with
-	first   *[256]bool // the bytes that a match can start with; nil: any, or none
+	prefix  *needle.Needle // what every match starts with; nil: anything
+	first   *[256]bool     // the bytes that a match can start with; nil: any, or none
 	must    required
 	atStart bool // matches start at the start of the text only
 	m       machine
@@ -339,7 +340,7 @@ func (c *compiler) finish() {
 			pc = i.next
 			continue
 		case iByte, iString:
-			r.prefix = i.text()
+			r.prefix = needle.New(i.text())
 		case iAssert:
 			r.atStart = assertion(i.n) == textStart
 		}
@@ -356,7 +357,7 @@ func (r *Regexp) candidate(text []byte, pos int) int {
 			return -1
 		}
 	case r.prefix != nil:
-		i := bytes.Index(text[pos:], r.prefix)
+		i := r.prefix.Index(text[pos:])
 		if i < 0 {
 			return -1
 		}

@@ -1,15 +1,17 @@
 package regex
 
 import (
-	"bytes"
 	"unicode/utf8"
+
+	"github.com/leat-io/leat/internal/expr/needle"
 )
 
 // required is a string that every match contains, and how many bytes of a match may stand before it. It says at once that there is no match, or
 // where the first one cannot start before.
 type required struct {
 	str    []byte // nil: there is none
-	lo, hi int    // bytes before it; hi < 0: any number
+	needle *needle.Needle
+	lo, hi int // bytes before it; hi < 0: any number
 }
 
 // minRequired is the shortest string that is worth looking for: single characters are everywhere.
@@ -44,6 +46,9 @@ func requiredOf(n *node) required {
 		}
 	}
 	take()
+	if best.str != nil {
+		best.needle = needle.New(best.str)
+	}
 	return best
 }
 
@@ -126,7 +131,7 @@ func (q *required) from(text []byte, pos int) int {
 	if pos+q.lo > len(text) {
 		return -1
 	}
-	i := bytes.Index(text[pos+q.lo:], q.str)
+	i := q.needle.Index(text[pos+q.lo:])
 	if i < 0 {
 		return -1
 	}
