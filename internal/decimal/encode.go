@@ -281,8 +281,27 @@ func DecodeKey(src []byte) (Decimal, int, error) {
 }
 
 // Hash is a hash that equal values share.
-func (d Decimal) Hash() uint64 {
-	d = d.Reduce()
+func (d *Decimal) Hash() uint64 {
+	if !small64s(d, d) {
+		return d.Reduce().hash()
+	}
+	x, scale := int64(d.lo), d.scale
+	if x == 0 {
+		scale = 0
+	}
+	for scale > 0 { // without the zeros at the end of the fraction
+		q := x / 10
+		if q*10 != x {
+			break
+		}
+		x = q
+		scale--
+	}
+	return hash128(x>>63, uint64(x), scale, finite)
+}
+
+// hash is Hash of a number without zeros at the end of the fraction.
+func (d Decimal) hash() uint64 {
 	if d.big != nil {
 		h := uint64(d.big.Sign()) + uint64(d.scale)
 		for _, w := range d.big.Bits() {
@@ -290,7 +309,11 @@ func (d Decimal) Hash() uint64 {
 		}
 		return h
 	}
-	return mix(d.lo^uint64(d.scale)<<48^uint64(d.form)<<40^0xa0761d6478bd642f, uint64(d.hi)^0xe7037ed1a0b428db)
+	return hash128(d.hi, d.lo, d.scale, d.form)
+}
+
+func hash128(hi int64, lo uint64, scale uint16, f form) uint64 {
+	return mix(lo^uint64(scale)<<48^uint64(f)<<40^0xa0761d6478bd642f, uint64(hi)^0xe7037ed1a0b428db)
 }
 
 func mix(a, b uint64) uint64 {

@@ -78,6 +78,11 @@ func hashColumn(dst []uint64, v *column.Vector) {
 		for i, h := range dst {
 			dst[i] = mix(h, xxh3.Hash(data[off[i]:off[i+1]]))
 		}
+	case column.Numeric:
+		vals := v.Dec[:len(dst)]
+		for i, h := range dst {
+			dst[i] = mix(h, vals[i].Hash())
+		}
 	case column.Float64:
 		vals := v.F64[:len(dst)]
 		for i, h := range dst {

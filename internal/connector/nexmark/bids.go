@@ -1,7 +1,6 @@
 package nexmark
 
 import (
-	"math"
 	"slices"
 
 	"github.com/leat-io/leat/internal/column"
@@ -203,14 +202,23 @@ func (r *reader) drawParties(b *bidDraws, auctions, bidders []int64) {
 		s := b.streams[i]
 		hot := int64(s.int32()) & 1 // 1: the hot auction
 		ahead := s
-		cold := last - inFlightAuctions + int64(ahead.below(inFlightAuctions+1+auctionLead))
+		v := ahead.int32()
+		x, ok := fold(v, inFlightAuctions+1+auctionLead)
+		if !ok {
+			x = ahead.folded(v, inFlightAuctions+1+auctionLead)
+		}
+		cold := last - inFlightAuctions + int64(x)
 		auction := cold + (last/hotEvery*hotEvery-cold)*hot
 		s += (ahead - s) * random(1-hot)
 
 		hot = int64(s.int32()) & 3
 		hot = (hot | hot>>1) & 1 // 1: the hot bidder, three times of four
 		ahead = s
-		cold = person + 1 - activePeople + int64(ahead.below(activePeople+personLead))
+		v = ahead.int32()
+		if x, ok = fold(v, activePeople+personLead); !ok {
+			x = ahead.folded(v, activePeople+personLead)
+		}
+		cold = person + 1 - activePeople + int64(x)
 		bidder := cold + (person/hotEvery*hotEvery+1-cold)*hot
 		s += (ahead - s) * random(1-hot)
 
@@ -232,8 +240,13 @@ func (b *bidDraws) drawChannels() {
 		s := b.streams[i]
 		hot := s.int32() & 1
 		few, many := s, s
-		c := hotChannels + many.below(numChannels)
-		c += (few.below(hotChannels) - c) * hot
+		v := many.int32()
+		c, ok := fold(v, numChannels)
+		if !ok {
+			c = many.folded(v, numChannels)
+		}
+		c += hotChannels
+		c += (few.int32()&(hotChannels-1) - c) * hot
 		b.channel[i] = c
 		b.streams[i] = many + (few-many)*random(hot)
 	}
@@ -243,14 +256,37 @@ func (b *bidDraws) drawChannels() {
 func (b *bidDraws) drawExtras() {
 	n := len(b.streams)
 	b.at, b.size = slices.Grow(b.at[:0], n)[:n], slices.Grow(b.size[:0], n)[:n]
-	const rest = bidBytes - bidExtraSoFar
-	spread := int32(math.Floor(float64(rest)*0.2 + 0.5))
+	const (
+		rest   = bidBytes - bidExtraSoFar
+		spread = (rest*2 + 5) / 10 // a fifth, rounded
+	)
 	for i := range b.at {
 		s := b.streams[i]
-		size := rest - spread + s.below(2*spread)
-		b.at[i], b.size[i] = s.below(poolSize-size), size
+		v := s.int32()
+		size, ok := fold(v, 2*spread)
+		if !ok {
+			size = s.folded(v, 2*spread)
+		}
+		size += rest - spread
+		v = s.int32()
+		at, ok := fold(v, poolSize-size)
+		if !ok {
+			at = s.folded(v, poolSize-size)
+		}
+		b.at[i], b.size[i] = at, size
 		b.streams[i] = s
 	}
+}
+
+// copyText copies in pieces that are one load and one store each: a whole array would be a call of memmove, since the compiler must assume that
+// the two overlap.
+func copyText(dst, src *[textRoom]byte) {
+	*(*[16]byte)(dst[0:]) = *(*[16]byte)(src[0:])
+	*(*[16]byte)(dst[16:]) = *(*[16]byte)(src[16:])
+	*(*[16]byte)(dst[32:]) = *(*[16]byte)(src[32:])
+	*(*[16]byte)(dst[48:]) = *(*[16]byte)(src[48:])
+	*(*[16]byte)(dst[64:]) = *(*[16]byte)(src[64:])
+	*(*[16]byte)(dst[80:]) = *(*[16]byte)(src[80:])
 }
 
 // fill fills a column, unless its draws have done so.
@@ -273,7 +309,7 @@ func (r *reader) fill(v *column.Vector, f field, b *bidDraws) {
 		v.Data = slices.Grow(v.Data[:0], n*textRoom)[:n*textRoom]
 		end := uint32(0)
 		for k, at := range b.at {
-			*(*[textRoom]byte)(v.Data[end:]) = *(*[textRoom]byte)(r.g.pool[at:])
+			copyText((*[textRoom]byte)(v.Data[end:]), (*[textRoom]byte)(r.g.pool[at:]))
 			end += uint32(b.size[k])
 			v.Off[k+1] = end
 		}
@@ -302,7 +338,7 @@ func fillLong(v *column.Vector, t *texts, rows []int32) {
 	v.Data = slices.Grow(v.Data[:0], len(rows)*textRoom)[:len(rows)*textRoom]
 	end := uint32(0)
 	for k, c := range rows {
-		*(*[textRoom]byte)(v.Data[end:]) = *(*[textRoom]byte)(t.data[int(c)*textRoom:])
+		copyText((*[textRoom]byte)(v.Data[end:]), (*[textRoom]byte)(t.data[int(c)*textRoom:]))
 		end += uint32(t.size[c])
 		v.Off[k+1] = end
 	}

@@ -1,5 +1,7 @@
 package nexmark
 
+import "math"
+
 // random is Java's SplittableRandom (JDK 17) with its default gamma: the state moves by a constant, each draw is a mix of the state.
 type random uint64
 
@@ -33,13 +35,25 @@ func (r *random) below(n int32) int32 {
 	if n&(n-1) == 0 {
 		return v & (n - 1)
 	}
+	return r.folded(v, n)
+}
+
+// fold makes a number from 0 to n-1 of the draw v, where n is no power of two. It is not ok for the few draws that would make some numbers more likely
+// than others: folded draws again then. It stands within loops, and a constant n needs no division there.
+func fold(v, n int32) (x int32, ok bool) {
 	u := int32(uint32(v) >> 1)
-	v = u % n
-	for u+(n-1)-v < 0 {
-		u = int32(uint32(r.int32()) >> 1)
-		v = u % n
+	x = u % n
+	return x, u-x <= math.MaxInt32-(n-1)
+}
+
+// folded is fold with as many draws as it takes.
+func (r *random) folded(v, n int32) int32 {
+	for {
+		if x, ok := fold(v, n); ok {
+			return x
+		}
+		v = r.int32()
 	}
-	return v
 }
 
 func (r *random) double() float64 {
