@@ -12,15 +12,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"unicode/utf8"
 	"unsafe"
 
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/pgtype"
 )
-
-// maxMemberName bounds a member's name that is compared after unescaping.
-const maxMemberName = 1 << 10
 
 // Decoder decodes objects into the same columns again and again. It allocates nothing per row.
 type Decoder struct {
@@ -29,25 +25,10 @@ type Decoder struct {
 	byName  map[string]int
 	tokens  []token
 	scratch []byte
-	// shape has the members of the last object in their order: the next one mostly has the same, and comparing a name with the one that was
-	// there is cheaper than looking it up.
-	shape  []member
-	misses int // since the shape was learnt
+	shape   shape
 
 	jsonNull bool // null in a jsonb column is jsonb's
 }
-
-// member is a member's name and the column that it belongs to, -1 if none.
-type member struct {
-	name   string
-	column int
-}
-
-const (
-	maxShape     = 256
-	maxShapeName = 128
-	maxMisses    = 4096 // after so many names that were not where the shape has them it is learnt anew
-)
 
 // NewDecoder makes a decoder of members with the names into vectors of the types.
 func NewDecoder(names []string, types []column.Type) *Decoder {
@@ -81,66 +62,6 @@ func (d *Decoder) Decode(data []byte, cols []*column.Vector) error {
 	return nil
 }
 
-// scan finds the tokens of all columns and checks the whole text.
-func (d *Decoder) scan(data []byte) error {
-	if !utf8.Valid(data) {
-		return errors.New("the record is not valid UTF-8")
-	}
-	clear(d.tokens)
-	s := scanner{data: data}
-	s.space()
-	if s.at >= len(data) || data[s.at] != '{' {
-		return s.unexpected("an object")
-	}
-	at := 0
-	err := s.members(1, func(name, value token) error {
-		n := data[name.from:name.to]
-		if name.kind == escapedText {
-			if len(n) > maxMemberName {
-				return nil
-			}
-			d.scratch, _ = appendUnescaped(d.scratch[:0], n)
-			n = d.scratch
-		}
-		column := -1
-		if at < len(d.shape) && d.shape[at].name == string(n) {
-			column = d.shape[at].column
-		} else {
-			column = d.lookup(n, at)
-		}
-		at++
-		if column >= 0 {
-			d.tokens[column] = value
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	s.space()
-	if s.at < len(data) {
-		return s.unexpected("the end of the record")
-	}
-	return nil
-}
-
-// lookup finds the column of the member at a place, -1 if there is none, and remembers it for the next object.
-func (d *Decoder) lookup(name []byte, at int) int {
-	column, ok := d.byName[string(name)]
-	if !ok {
-		column = -1
-	}
-	switch {
-	case at == len(d.shape) && at < maxShape && len(name) <= maxShapeName:
-		d.shape = append(d.shape, member{string(name), column})
-	case at < len(d.shape):
-		if d.misses++; d.misses > maxMisses {
-			d.shape, d.misses = d.shape[:0], 0
-		}
-	}
-	return column
-}
-
 // append appends one value.
 func (d *Decoder) append(data []byte, t token, v *column.Vector, typ column.Type) error {
 	if t.kind == absent || t.kind == null && !(d.jsonNull && typ.Kind == column.JSONB) {
@@ -151,10 +72,8 @@ func (d *Decoder) append(data []byte, t token, v *column.Vector, typ column.Type
 	switch typ.Kind {
 	case column.Int64, column.Int32, column.Int16:
 		if t.kind == number {
-			if n, ok := integer(raw); ok {
-				if appendInteger(v, typ.Kind, n) {
-					return nil
-				}
+			if n, ok := integer(data, t); ok && appendInteger(v, typ.Kind, n) {
+				return nil
 			}
 		}
 	case column.Float64:
@@ -261,30 +180,6 @@ func (d *Decoder) appendArray(raw []byte, v *column.Vector, typ column.Type) err
 	out = append(out, '}')
 	d.scratch = out
 	return pgtype.ParseText(v, out, nil)
-}
-
-// integer reads a number token without fraction and exponent.
-func integer(raw []byte) (int64, bool) {
-	neg := raw[0] == '-'
-	digits := raw
-	if neg {
-		digits = raw[1:]
-	}
-	if len(digits) > 18 {
-		n, err := strconv.ParseInt(string(raw), 10, 64)
-		return n, err == nil
-	}
-	var n int64
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	if neg {
-		n = -n
-	}
-	return n, true
 }
 
 func appendInteger(v *column.Vector, k column.Kind, n int64) bool {

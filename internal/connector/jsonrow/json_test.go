@@ -2,9 +2,11 @@ package jsonrow
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/column/columntest"
@@ -40,36 +42,72 @@ func TestDecode(t *testing.T) {
 		{in: `{"\ud83d":1,"a":2}`, want: `2|NULL|NULL`},
 		{in: `{"b":"\u0000"}`, err: `\u0000 cannot be in a text`},
 		{in: "{\"b\":\"\xff\"}", err: `not valid UTF-8`},
+		{in: "{\"b\":\"long enough for words \xc3\",\"a\":1}", err: `not valid UTF-8`},
+		{in: "{\"\xc3\xa9\xff\":\"x\",\"a\":1}", err: `not valid UTF-8`},
+		{in: "{\"x\":[\"\xff\"],\"a\":1}", err: `not valid UTF-8`},
+		{in: "{\"a\":1\xff}", err: `not valid UTF-8`},
+		{in: `{"é":1,"b":"a long text with é and 漢字 in it","a":12345678}`, want: `12345678|a long text with é and 漢字 in it|NULL`},
+		{in: `{"a":123456789,"b":12345678.5e0}`, want: `123456789|12345678.5e0|NULL`},
+		{in: `{"a":12x}`, err: `'x' where ',' or '}' is expected`},
+		{in: `{"a":1,}`, err: `'}' where a member's name is expected`},
+		{in: `{"a": 1 , "b" : "x"}`, want: `1|x|NULL`},
 		{in: `{"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200) + `}`, err: `nested deeper than 100`},
 	} {
-		d := NewDecoder(names, types)
-		b := column.NewBatch(types, 1)
-		err := d.Decode([]byte(c.in), b.Cols)
-		if c.err != "" {
-			if err == nil || !strings.Contains(err.Error(), c.err) {
-				t.Errorf("%s: error %v, want %q", c.in, err, c.err)
+		for _, before := range []string{``, `{"a":1,"b":"x","c":null}`, c.in} {
+			d := NewDecoder(names, types)
+			if before != "" { // its members are where the next ones are expected
+				_ = d.Decode([]byte(before), column.NewBatch(types, 1).Cols)
 			}
-			for i, v := range b.Cols {
-				if v.Len != 0 {
-					t.Errorf("%s: column %d has %d values after an error", c.in, i, v.Len)
+			for _, behind := range []string{"", "                "} { // what is near the end is not taken by words
+				if got, want := decoded(t, d, c.in+behind, types), c.want; c.err == "" && got != want {
+					t.Errorf("%s behind %s: %s, want %s", c.in, before, got, want)
+				} else if c.err != "" && behind == "" && !strings.Contains(got, c.err) {
+					t.Errorf("%s behind %s: %s, want the error %q", c.in, before, got, c.err)
 				}
 			}
-			continue
 		}
-		if err != nil {
-			t.Errorf("%s: %v", c.in, err)
-			continue
-		}
-		var got []string
-		for _, v := range b.Cols {
-			if v.IsNull(0) {
-				got = append(got, "NULL")
-			} else {
-				got = append(got, string(pgtype.AppendText(nil, v, 0, time.UTC)))
+	}
+}
+
+// decoded is a record's row as text, or its error.
+func decoded(t *testing.T, d *Decoder, in string, types []column.Type) string {
+	b := column.NewBatch(types, 1)
+	if err := d.Decode([]byte(in), b.Cols); err != nil {
+		for i, v := range b.Cols {
+			if v.Len != 0 {
+				t.Errorf("%s: column %d has %d values after an error", in, i, v.Len)
 			}
 		}
-		if g := strings.Join(got, "|"); g != c.want {
-			t.Errorf("%s: %s, want %s", c.in, g, c.want)
+		return "error: " + err.Error()
+	}
+	var got []string
+	for _, v := range b.Cols {
+		if v.IsNull(0) {
+			got = append(got, "NULL")
+		} else {
+			got = append(got, string(pgtype.AppendText(nil, v, 0, time.UTC)))
+		}
+	}
+	return strings.Join(got, "|")
+}
+
+func TestIntegers(t *testing.T) {
+	t.Parallel()
+	r := columntest.Rand(t)
+	types := []column.Type{column.TInt64}
+	for range 20_000 {
+		n := r.Int64() >> r.IntN(64)
+		if r.IntN(2) == 0 {
+			n = -n
+		}
+		want := strconv.FormatInt(n, 10)
+		for _, behind := range []string{"}", `,"b":"xxxxxxxx"}`} {
+			d := NewDecoder([]string{"a"}, types)
+			for range 2 {
+				if got := decoded(t, d, `{"a":`+want+behind, types); got != want {
+					t.Fatalf("%s is decoded as %s", want, got)
+				}
+			}
 		}
 	}
 }
@@ -152,7 +190,15 @@ func FuzzDecode(f *testing.F) {
 		names := []string{"a", "b", "c", "d", "e"}
 		types := []column.Type{column.TInt64, column.TText, column.TTimestamp, column.ArrayOf(column.Text), column.TJSONB}
 		b := column.NewBatch(types, 1)
-		err := NewDecoder(names, types).Decode(data, b.Cols)
+		d := NewDecoder(names, types)
+		err := d.Decode(data, b.Cols)
+		first, again := decoded(t, NewDecoder(names, types), string(data), types), decoded(t, d, string(data), types)
+		if first != again {
+			t.Fatalf("%q is decoded as %s, and as %s when an object like it was before", data, first, again)
+		}
+		if err != nil && json.Valid(data) && !utf8.Valid(data) != (err == errNotUTF8) {
+			t.Fatalf("%q: %v", data, err)
+		}
 		for _, v := range b.Cols {
 			if err == nil && v.Len != 1 || err != nil && v.Len != 0 {
 				t.Fatalf("%q: %d values, error %v", data, v.Len, err)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
+	"strconv"
 	"unicode/utf8"
 )
 
@@ -37,10 +38,11 @@ type token struct {
 	from, to int
 }
 
-// scanner walks a text once and checks its grammar, all of it.
+// scanner walks a text once and checks its grammar, all of it. It takes any bytes for a string's characters.
 type scanner struct {
 	data []byte
 	at   int
+	wide uint64 // has highs if a string may have had a character beyond ASCII
 }
 
 func (s *scanner) fail(format string, args ...any) error {
@@ -123,6 +125,7 @@ func (s *scanner) string() (token, error) {
 		case c < ' ':
 			return token{}, s.fail("the control character %#02x within a string must be escaped", c)
 		default:
+			s.wide |= uint64(c)
 			s.at++
 		}
 	}
@@ -131,21 +134,140 @@ func (s *scanner) string() (token, error) {
 
 // plain passes over characters of a string that mean themselves, eight bytes at a time, and stops at or before the first that does not.
 func (s *scanner) plain() {
-	const (
-		ones  = 0x0101010101010101
-		highs = 0x8080808080808080
-	)
-	for s.at+8 <= len(s.data) {
-		w := binary.LittleEndian.Uint64(s.data[s.at:])
-		quote, backslash := w^('"'*ones), w^('\\'*ones)
-		// The lowest bit that is set is exact: borrows go upwards.
-		found := ((quote-ones) & ^quote | (backslash-ones) & ^backslash | (w-' '*ones) & ^w) & highs
-		if found != 0 {
-			s.at += bits.TrailingZeros64(found) / 8
-			return
+	at, data, wide := s.at, s.data, uint64(0)
+	for ; len(data)-at >= 8; at += 8 {
+		w := binary.LittleEndian.Uint64(data[at:])
+		wide |= w
+		if found := special(w); found != 0 {
+			at += bits.TrailingZeros64(found) / 8
+			break
 		}
-		s.at += 8
 	}
+	s.at = at
+	s.wide |= wide
+}
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// special has the high bits of the bytes that do not mean themselves within a string. The lowest one is exact: borrows go upwards.
+func special(w uint64) uint64 {
+	quote, backslash := w^('"'*ones), w^('\\'*ones)
+	return ((quote-ones)&^quote | (backslash-ones)&^backslash | (w-' '*ones)&^w) & highs
+}
+
+// usual scans a value: a string without escapes and a whole number here, others by value. Spaces may be before it.
+func (s *scanner) usual() (token, error) {
+	data, from := s.data, s.at
+	if from >= len(data) {
+		return s.spaced()
+	}
+	switch c := data[from]; {
+	case c == '"':
+		at, wide := from+1, uint64(0)
+		for len(data)-at >= 8 {
+			w := binary.LittleEndian.Uint64(data[at:])
+			wide |= w
+			found := special(w)
+			if found == 0 {
+				at += 8
+				continue
+			}
+			if at += bits.TrailingZeros64(found) / 8; data[at] != '"' {
+				break
+			}
+			s.wide |= wide
+			s.at = at + 1
+			return token{text, from + 1, at}, nil
+		}
+	case c >= '1' && c <= '9':
+		at := from + 1
+		for len(data)-at >= 8 {
+			n := digits(binary.LittleEndian.Uint64(data[at:]))
+			if at += n; n == 8 {
+				continue
+			}
+			if c := data[at]; c == '.' || c|0x20 == 'e' {
+				break
+			}
+			s.at = at
+			return token{number, from, at}, nil
+		}
+	}
+	return s.spaced()
+}
+
+func (s *scanner) spaced() (token, error) {
+	s.space()
+	return s.value(1)
+}
+
+// digits is how many of the first bytes of a word are digits.
+func digits(w uint64) int {
+	x := w ^ '0'*ones
+	return bits.TrailingZeros64((x+(0x80-10)*ones|x)&highs) / 8
+}
+
+// integer reads a number token that has no fraction and no exponent.
+func integer(data []byte, t token) (int64, bool) {
+	from, neg := t.from, data[t.from] == '-'
+	if neg {
+		from++
+	}
+	size := t.to - from
+	if size > 18 {
+		n, err := strconv.ParseInt(string(data[t.from:t.to]), 10, 64)
+		return n, err == nil
+	}
+	var n int64
+	for ; size > 8; size-- {
+		c := data[from] - '0'
+		if c > 9 {
+			return 0, false
+		}
+		n = n*10 + int64(c)
+		from++
+	}
+	if from+8 > len(data) {
+		for _, c := range data[from:t.to] {
+			if c -= '0'; c > 9 {
+				return 0, false
+			}
+			n = n*10 + int64(c)
+		}
+	} else {
+		w := binary.LittleEndian.Uint64(data[from:])
+		if digits(w) < size {
+			return 0, false
+		}
+		n = n*smallPow10[size] + int64(eightDigits(w<<(64-8*size)))
+	}
+	if neg {
+		n = -n
+	}
+	return n, true
+}
+
+var smallPow10 = [...]int64{1, 10, 100, 1000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000}
+
+// eightDigits is the number that the bytes are, the first in the lowest bits: digits, of which leading ones may be 0 instead of '0'. Neighbours become pairs,
+// pairs fours, and fours the number.
+func eightDigits(w uint64) uint64 {
+	w &= 0x0f0f0f0f0f0f0f0f
+	w = (w*10 + w>>8) & 0x00ff00ff00ff00ff
+	w = (w*100 + w>>16) & 0x0000ffff0000ffff
+	return (w*10_000 + w>>32) & 0xffffffff
+}
+
+// end refuses what follows the object.
+func (s *scanner) end() error {
+	s.space()
+	if s.at < len(s.data) {
+		return s.unexpected("the end of the record")
+	}
+	return nil
 }
 
 func (s *scanner) escape() error {
@@ -192,7 +314,7 @@ func (s *scanner) number() (token, error) {
 		s.at++
 	}
 	whole := s.at
-	if !s.digits() {
+	if !s.someDigits() {
 		return token{}, s.unexpected("a digit")
 	}
 	if s.data[whole] == '0' && s.at-whole > 1 {
@@ -201,7 +323,7 @@ func (s *scanner) number() (token, error) {
 	}
 	if s.at < len(s.data) && s.data[s.at] == '.' {
 		s.at++
-		if !s.digits() {
+		if !s.someDigits() {
 			return token{}, s.unexpected("a digit")
 		}
 	}
@@ -210,14 +332,14 @@ func (s *scanner) number() (token, error) {
 		if s.at < len(s.data) && (s.data[s.at] == '+' || s.data[s.at] == '-') {
 			s.at++
 		}
-		if !s.digits() {
+		if !s.someDigits() {
 			return token{}, s.unexpected("a digit")
 		}
 	}
 	return token{number, from, s.at}, nil
 }
 
-func (s *scanner) digits() bool {
+func (s *scanner) someDigits() bool {
 	from := s.at
 	for s.at < len(s.data) && s.data[s.at] >= '0' && s.data[s.at] <= '9' {
 		s.at++
@@ -263,11 +385,6 @@ func (s *scanner) next(closing byte) (bool, error) {
 }
 
 func (s *scanner) object(depth int) error {
-	return s.members(depth, func(token, token) error { return nil })
-}
-
-// members calls visit with each member's name (the string's token) and value.
-func (s *scanner) members(depth int, visit func(name, value token) error) error {
 	if depth > maxDepth {
 		return s.fail("nested deeper than %d", maxDepth)
 	}
@@ -278,11 +395,11 @@ func (s *scanner) members(depth int, visit func(name, value token) error) error 
 		return nil
 	}
 	for {
-		name, value, err := s.member(depth)
-		if err != nil {
+		if _, err := s.name(); err != nil {
 			return err
 		}
-		if err := visit(name, value); err != nil {
+		s.space()
+		if _, err := s.value(depth); err != nil {
 			return err
 		}
 		if more, err := s.next('}'); !more {
@@ -291,23 +408,21 @@ func (s *scanner) members(depth int, visit func(name, value token) error) error 
 	}
 }
 
-// member scans a name, a colon and a value.
-func (s *scanner) member(depth int) (name, value token, err error) {
+// name scans a name and a colon.
+func (s *scanner) name() (name token, err error) {
 	s.space()
 	if s.at >= len(s.data) || s.data[s.at] != '"' {
-		return name, value, s.unexpected("a member's name")
+		return name, s.unexpected("a member's name")
 	}
 	if name, err = s.string(); err != nil {
-		return name, value, err
+		return name, err
 	}
 	s.space()
 	if s.at >= len(s.data) || s.data[s.at] != ':' {
-		return name, value, s.unexpected("':'")
+		return name, s.unexpected("':'")
 	}
 	s.at++
-	s.space()
-	value, err = s.value(depth)
-	return name, value, err
+	return name, nil
 }
 
 // appendUnescaped appends a string's value; whole is false if it has half of a surrogate pair, in whose place U+FFFD stands.
