@@ -35,7 +35,8 @@ func TestLogThroughKills(t *testing.T) {
 	w.h.Copy(original, copied)
 	adm := kadm.NewClient(w.client())
 	defer adm.Close()
-	if _, err := adm.CreateTopics(ctx, logPartitions, 1, nil, original, copied); err != nil {
+	segment := "200000" // many of them
+	if _, err := adm.CreateTopics(ctx, logPartitions, 1, map[string]*string{"segment.bytes": &segment}, original, copied); err != nil {
 		t.Fatal(err)
 	}
 

@@ -44,7 +44,8 @@ type run1 struct {
 
 	mu    sync.Mutex
 	busy  [nClients]bool
-	err   error // of a client
+	err   error  // of a client
+	kind  string // of the fleet's group; empty when it has no members
 	world world
 }
 
@@ -92,6 +93,11 @@ func (h *run1) run() error {
 	if err := h.check(); err != nil {
 		return fmt.Errorf("in the end: %w", err)
 	}
+	if h.rng.IntN(3) == 0 {
+		if err := h.settleFleet(); err != nil {
+			return err
+		}
+	}
 	// What a last loss of power leaves, whatever it keeps, shows the same.
 	h.fs.cut(h.rng.IntN(101), h.known)
 	if err := h.crash(); err != nil {
@@ -109,7 +115,13 @@ func (h *run1) open() error {
 	o := node.CoreOptions{
 		FS: h.fs, Dir: "/data", Clock: h.clock, Stepped: true, Seed: h.rng.Uint64() | 1, Workers: 1 + h.rng.IntN(3), BatchRows: []int{1, 7, 1024}[h.rng.IntN(3)],
 		JournalSegmentBytes: []int64{64 << 10, 256 << 10}[h.rng.IntN(2)], CacheBytes: 256 << 10, MemTableBytes: 256 << 10,
-		Broker: broker.Options{DefaultPartitions: 1},
+		Broker: broker.Options{
+			DefaultPartitions: 1, CompactionInterval: time.Hour, // it is stepped
+			InitialRebalanceDelay: -1, MinSessionTimeout: time.Millisecond, ConsumerSessionTimeout: fleetSession, ConsumerHeartbeat: 10 * time.Millisecond,
+		},
+	}
+	if h.rng.IntN(2) == 0 {
+		o.Broker.TopicDefaults = map[string]string{"segment.bytes": "2000", "min.cleanable.dirty.ratio": "0"} // that of the table is compacted, too
 	}
 	if h.rng.IntN(4) == 0 {
 		o.StateMemory = 1 // as little as there can be: rows are evicted all the time
@@ -131,7 +143,15 @@ func (h *run1) step() error {
 	if h.fs.lost() {
 		return h.crash()
 	}
-	switch n := h.rng.IntN(100); {
+	switch n := h.rng.IntN(140); {
+	case n >= 112:
+		h.stepFleet()
+	case n >= 105:
+		h.produceKeyed()
+	case n >= 101:
+		h.compact()
+	case n == 100:
+		h.clock.Advance(time.Duration(h.rng.IntN(200)) * time.Millisecond)
 	case n < 20:
 		h.produce()
 	case n < 27:

@@ -20,7 +20,12 @@ func (h *run1) recovered(k known) error {
 	w := &h.world
 	for _, p := range w.partitions() {
 		var got []string
-		if at := h.at(p); at != nil {
+		if at := h.at(p); at != nil && p == w.keyed {
+			var err error
+			if got, err = h.kept(p, at); err != nil {
+				return err
+			}
+		} else if at != nil {
 			records, err := readAll(at)
 			if err != nil {
 				return err
@@ -46,7 +51,10 @@ func (h *run1) recovered(k known) error {
 		p.log, p.waiting = p.log[:h.end(p)], nil
 		p.acked = int64(len(p.log))
 	}
-	for _, p := range w.clicks {
+	if err := h.recoveredFleet(k.fleet); err != nil {
+		return err
+	}
+	for _, p := range append(slices.Clone(w.clicks), w.keyed) {
 		if err := h.resend(p); err != nil {
 			return err
 		}
@@ -490,6 +498,11 @@ func (h *run1) checkSink(t *truth) error {
 
 // checkTogether checks what holds between relations in one snapshot, and the dead letters.
 func (h *run1) checkTogether() error {
+	if at := h.at(h.world.keyed); at != nil {
+		if _, err := h.kept(h.world.keyed, at); err != nil {
+			return err
+		}
+	}
 	readable := func(name string) bool { return h.exists(name) && h.core.Jobs.Readable(h.relation(name)) == nil }
 	if readable("keys") && readable("counted") {
 		got, err := h.query("SELECT * FROM (SELECT coalesce(sum(n), 0)::bigint AS n FROM keys) a JOIN (SELECT n FROM counted) b ON a.n = b.n")

@@ -44,7 +44,8 @@ func TestHistories(t *testing.T) {
 		}
 	})
 	t.Logf("%+v", sum)
-	if *seedFlag == 0 && n >= 100 && !t.Failed() && (sum.crashes == 0 || sum.checks == 0 || sum.late == 0 || sum.closed == 0 || sum.deadLetters == 0 || sum.transfers == 0) {
+	if *seedFlag == 0 && n >= 100 && !t.Failed() && (sum.crashes == 0 || sum.checks == 0 || sum.late == 0 || sum.closed == 0 || sum.deadLetters == 0 || sum.transfers == 0 ||
+		sum.upgrades == 0 || sum.downgrades == 0 || sum.fleetCommits == 0 || sum.fleetRests == 0 || sum.compactions == 0) {
 		t.Error("the histories show less than they should")
 	}
 }
@@ -52,6 +53,8 @@ func TestHistories(t *testing.T) {
 // counts say what histories were made of.
 type counts struct {
 	histories, failed, crashes, checks, records, late, closed, deadLetters, transfers, views int
+	// Of the fleet, and of the compacted topic.
+	upgrades, downgrades, fleetCommits, fleetRests, compactions int
 }
 
 func (c *counts) add(o counts) {
@@ -65,6 +68,11 @@ func (c *counts) add(o counts) {
 	c.deadLetters += o.deadLetters
 	c.transfers += o.transfers
 	c.views += o.views
+	c.upgrades += o.upgrades
+	c.downgrades += o.downgrades
+	c.fleetCommits += o.fleetCommits
+	c.fleetRests += o.fleetRests
+	c.compactions += o.compactions
 }
 
 // say prints what a history does when it is the only one.

@@ -33,6 +33,9 @@ type world struct {
 	paid         int      // of these, a prefix was acknowledged
 	optional     []string // views that come and go
 	seen         map[string][]int64
+	keyed        *partition // compacted
+	forgetful    bool       // its tombstones may go
+	fleet        *fleet
 }
 
 // partition is one partition that clients write to.
@@ -62,6 +65,7 @@ type known struct {
 	defined int
 	paid    int
 	seen    map[string][]int64
+	fleet   *fleet
 }
 
 const windowed = `SELECT k, window_start, count(*) AS n, sum(v)::bigint AS total FROM TUMBLE(clicks, at, INTERVAL '10 seconds') GROUP BY k, window_start, window_end`
@@ -80,6 +84,7 @@ func (w *world) init(rng *rand.Rand) {
 		w.clicks = append(w.clicks, &partition{topic: "clicks", index: i})
 	}
 	w.legs = []*partition{{topic: "legs", index: 0}, {topic: "legs", index: 1}}
+	w.keyed, w.forgetful, w.fleet = &partition{topic: keyed}, rng.IntN(2) == 0, newFleet(2+rng.IntN(3))
 	w.eventMs, w.seen = startMs, map[string][]int64{}
 	w.setup = []string{
 		`CREATE SOURCE clicks (k text, v bigint, at timestamp, WATERMARK FOR at AS at - INTERVAL '5 seconds') WITH (connector = 'kafka', topic = 'clicks') FORMAT PLAIN ENCODE JSON`,
@@ -112,7 +117,9 @@ func (w *world) init(rng *rand.Rand) {
 	rng.Shuffle(len(w.optional), func(i, k int) { w.optional[i], w.optional[k] = w.optional[k], w.optional[i] })
 }
 
-func (w *world) partitions() []*partition { return append(slices.Clone(w.clicks), w.legs...) }
+func (w *world) partitions() []*partition {
+	return slices.Concat(w.clicks, w.legs, []*partition{w.keyed})
+}
 
 func (p *partition) key() string { return fmt.Sprint(p.topic, "-", p.index) }
 
@@ -127,6 +134,7 @@ func (h *run1) known() any {
 	for name, at := range h.world.seen {
 		k.seen[name] = slices.Clone(at)
 	}
+	k.fleet = h.world.fleet.clone()
 	return k
 }
 
@@ -139,13 +147,22 @@ func (h *run1) at(p *partition) *broker.Partition {
 	return t.Partition(p.index)
 }
 
-func build(values []string, producer int64, seq int32) []byte {
+// build makes a batch; with keys, of values as in keyed.
+func build(values []string, producer int64, seq int32, keys bool) []byte {
 	b := record.NewBuilder([]record.Codec{record.None, record.LZ4}[len(values)%2])
 	if producer >= 0 {
 		b.ProducerID, b.ProducerEpoch, b.BaseSequence = producer, 0, seq
 	}
 	for i, v := range values {
-		b.Append(startMs+int64(i), nil, []byte(v))
+		var key []byte
+		value := []byte(v)
+		if keys {
+			k, text, ok := strings.Cut(v, "=")
+			if key, value = []byte(k), nil; ok {
+				value = []byte(text)
+			}
+		}
+		b.Append(startMs+int64(i), key, value)
 	}
 	return b.Build(nil)
 }
@@ -163,7 +180,7 @@ func (h *run1) produce() {
 		w.eventMs += h.rng.Int64N(2_500)
 		s.values = append(s.values, h.click())
 	}
-	s.bytes = build(s.values, 100+int64(p.index), p.seq)
+	s.bytes = build(s.values, 100+int64(p.index), p.seq, false)
 	if h.send(p, at, s) {
 		p.seq += int32(len(s.values))
 		h.records += len(s.values)
@@ -221,7 +238,7 @@ func (h *run1) produceLegs() {
 	amount := 1 + h.rng.IntN(1_000)
 	for i, at := range []*broker.Partition{a, b} {
 		s := &sent{values: []string{fmt.Sprintf(`{"amount":%d}`, amount*(1-2*i))}}
-		s.bytes = build(s.values, -1, -1)
+		s.bytes = build(s.values, -1, -1, false)
 		if _, err := u.AddBatch(at, s.bytes); err != nil {
 			panic(err)
 		}
@@ -269,13 +286,9 @@ func (h *run1) define() {
 		text := w.setup[ready]
 		h.start(admin, func() error {
 			say("begin: %s", text)
-			topics := map[string]int32{"CREATE SOURCE clicks": int32(len(w.clicks)), "CREATE SOURCE legs": int32(len(w.legs))}
-			for prefix, n := range topics {
-				if strings.HasPrefix(text, prefix) {
-					_, err := h.core.Broker.CreateTopic(h.ctx, broker.TopicSpec{Name: strings.Fields(prefix)[2], Partitions: n})
-					if err != nil && !errors.Is(err, broker.ErrTopicExists) {
-						return err
-					}
+			for _, spec := range w.topicsOf(text) {
+				if _, err := h.core.Broker.CreateTopic(h.ctx, spec); err != nil && !errors.Is(err, broker.ErrTopicExists) {
+					return err
 				}
 			}
 			switch err := h.exec(text); {
@@ -315,6 +328,26 @@ func (h *run1) define() {
 		}
 		return err
 	})
+}
+
+// topicsOf are the topics that are made before a statement; that of keyed, which no relation reads, before the first.
+func (w *world) topicsOf(text string) []broker.TopicSpec {
+	switch nameOf(text) {
+	case "clicks":
+		tombstones := "86400000"
+		if w.forgetful {
+			tombstones = "0"
+		}
+		return []broker.TopicSpec{
+			{Name: "clicks", Partitions: int32(len(w.clicks))},
+			{Name: keyed, Partitions: 1, Configs: map[string]string{
+				"cleanup.policy": "compact", "segment.bytes": "400", "min.cleanable.dirty.ratio": "0", "delete.retention.ms": tombstones,
+			}},
+		}
+	case "legs":
+		return []broker.TopicSpec{{Name: "legs", Partitions: int32(len(w.legs))}}
+	}
+	return nil
 }
 
 // nameOf is the relation that a CREATE makes.
