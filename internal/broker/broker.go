@@ -170,8 +170,8 @@ type Broker struct {
 	closed  atomic.Bool
 	low     atomic.Bool // the disk is nearly full
 
-	ddl           sync.Mutex // serialises creation and deletion of topics
-	deletionCheck atomic.Pointer[func(t *Topic) error]
+	ddl        sync.Mutex // serialises creation and deletion of topics
+	topicCheck atomic.Pointer[TopicCheck]
 
 	topicsMu   sync.RWMutex
 	byName     map[string]*Topic

@@ -27,15 +27,28 @@ func startKey(p *Partition) string {
 	return startPrefix + p.Topic().ID.String() + "/" + strconv.Itoa(int(p.Index))
 }
 
+// DeleteRecordsOfClient is DeleteRecords for a client, who may not take away what is in use.
+func (b *Broker) DeleteRecordsOfClient(ctx context.Context, ds []Deletion) {
+	b.deleteRecords(ctx, ds, b.allowed)
+}
+
 // DeleteRecords takes records away, all in one journal unit. When it returns the new starts are durable and nobody reads what is below them; the files go with
 // the next pass of retention.
-func (b *Broker) DeleteRecords(ctx context.Context, ds []Deletion) {
+func (b *Broker) DeleteRecords(ctx context.Context, ds []Deletion) { b.deleteRecords(ctx, ds, nil) }
+
+func (b *Broker) deleteRecords(ctx context.Context, ds []Deletion, check TopicCheck) {
 	b.ddl.Lock()
 	defer b.ddl.Unlock()
 	u := journal.NewUnit()
 	for i := range ds {
 		d := &ds[i]
-		if d.Err = d.check(); d.Err != nil {
+		if check != nil {
+			d.Err = check(d.P.Topic(), TopicChange{Records: true})
+		}
+		if d.Err == nil {
+			d.Err = d.check()
+		}
+		if d.Err != nil {
 			continue
 		}
 		if d.Before > d.P.log.StartOffset() {

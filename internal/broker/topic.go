@@ -235,7 +235,7 @@ func (b *Broker) checkSpec(spec TopicSpec, partitions int) error {
 	return CheckConfigs(spec.Configs)
 }
 
-// CreatePartitions lets a topic grow to total partitions. Records stay where they are; keys may map to other partitions from then on.
+// CreatePartitions lets a topic grow to total partitions, for a client. Records stay where they are; keys may map to other partitions from then on.
 func (b *Broker) CreatePartitions(ctx context.Context, name string, total int32, validateOnly bool) error {
 	b.ddl.Lock()
 	defer b.ddl.Unlock()
@@ -250,8 +250,8 @@ func (b *Broker) CreatePartitions(ctx context.Context, name string, total int32,
 	if int(total-old)+b.partitions > b.o.MaxPartitions {
 		return fmt.Errorf("%w: %d more would be over the node's limit of %d", ErrPartitionCount, total-old, b.o.MaxPartitions)
 	}
-	if validateOnly {
-		return nil
+	if err := b.allowed(t, TopicChange{Partitions: total}); err != nil || validateOnly {
+		return err
 	}
 	grown := b.newTopic(t.ID, t.Name, total, t.configs)
 	copy(grown.partitions, t.partitions)
@@ -265,8 +265,8 @@ func (b *Broker) CreatePartitions(ctx context.Context, name string, total int32,
 	return nil
 }
 
-// ChangeConfigs replaces the explicit settings of a topic by what change makes of them.
-func (b *Broker) ChangeConfigs(ctx context.Context, name string, change func(old map[string]string) (map[string]string, error)) error {
+// ChangeConfigs replaces the explicit settings of a topic, for a client, by what change makes of them.
+func (b *Broker) ChangeConfigs(ctx context.Context, name string, validateOnly bool, change func(old map[string]string) (map[string]string, error)) error {
 	b.ddl.Lock()
 	defer b.ddl.Unlock()
 	t, ok := b.Topic(name)
@@ -278,6 +278,12 @@ func (b *Broker) ChangeConfigs(ctx context.Context, name string, change func(old
 		return err
 	}
 	if err := CheckConfigs(configs); err != nil {
+		return err
+	}
+	if configs == nil {
+		configs = map[string]string{}
+	}
+	if err := b.allowed(t, TopicChange{Configs: configs}); err != nil || validateOnly {
 		return err
 	}
 	changed := b.newTopic(t.ID, t.Name, 0, maps.Clone(configs))
@@ -301,8 +307,36 @@ func (b *Broker) replace(old, changed *Topic) {
 	b.topicsMu.Unlock()
 }
 
-// SetDeletionCheck installs who knows which topics clients may not delete: an error says why not. It must not wait for anything.
-func (b *Broker) SetDeletionCheck(fn func(t *Topic) error) { b.deletionCheck.Store(&fn) }
+// TopicChange is what a client asks to be done to a topic.
+type TopicChange struct {
+	Delete     bool              // the topic is to go
+	Records    bool              // its oldest records are to go
+	Partitions int32             // there are to be so many; 0: as many as there are
+	Configs    map[string]string // these are to be its explicit settings; nil: those it has
+}
+
+// TopicCheck knows what clients may not do to a topic: its error, an ErrTopicInUse, says why not. It must not wait for anything.
+type TopicCheck func(t *Topic, c TopicChange) error
+
+// SetTopicCheck installs the check.
+func (b *Broker) SetTopicCheck(fn TopicCheck) { b.topicCheck.Store(&fn) }
+
+// allowed is what the check says.
+func (b *Broker) allowed(t *Topic, c TopicChange) error {
+	if check := b.topicCheck.Load(); check != nil {
+		return (*check)(t, c)
+	}
+	return nil
+}
+
+// Setting is what a topic setting is under explicit settings.
+func (b *Broker) Setting(configs map[string]string, name string) string {
+	if v, ok := configs[name]; ok {
+		return v
+	}
+	v, _ := b.TopicDefault(name)
+	return v
+}
 
 // AwaitTopicChanges returns when no topic is being made, changed or deleted that was when it was called: a deletion has been checked by what was known
 // before, or will be by what is known now.
@@ -313,7 +347,7 @@ func (b *Broker) AwaitTopicChanges() {
 
 // DeleteTopicOfClient is DeleteTopic for a client, who may not delete what is in use.
 func (b *Broker) DeleteTopicOfClient(ctx context.Context, name string) error {
-	return b.deleteTopic(ctx, name, b.deletionCheck.Load())
+	return b.deleteTopic(ctx, name, b.allowed)
 }
 
 // DeleteTopic deletes a topic: durably from the metadata first, then its files. Batches that are ordered behind the deletion vanish.
@@ -321,7 +355,7 @@ func (b *Broker) DeleteTopic(ctx context.Context, name string) error {
 	return b.deleteTopic(ctx, name, nil)
 }
 
-func (b *Broker) deleteTopic(ctx context.Context, name string, check *func(t *Topic) error) error {
+func (b *Broker) deleteTopic(ctx context.Context, name string, check TopicCheck) error {
 	b.ddl.Lock()
 	defer b.ddl.Unlock()
 	t, ok := b.Topic(name)
@@ -329,7 +363,7 @@ func (b *Broker) deleteTopic(ctx context.Context, name string, check *func(t *To
 		return fmt.Errorf("%w: %q", ErrUnknownTopic, clip(name))
 	}
 	if check != nil {
-		if err := (*check)(t); err != nil {
+		if err := check(t, TopicChange{Delete: true}); err != nil {
 			return err
 		}
 	}

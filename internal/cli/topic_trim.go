@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // trimRow is a partition whose start moves.
@@ -93,7 +94,11 @@ func topicDeleteRecords(brokers *string) *cobra.Command {
 					r := &rows[i]
 					gone, _ := done.Lookup(topic, r.Partition)
 					if gone.Err != nil {
-						err := refused(fmt.Sprintf("%s-%d", topic, r.Partition), gone.Err, "")
+						message := "" // the protocol has no room for the server's
+						if errors.Is(gone.Err, kerr.PolicyViolation) {
+							message = "its records must stay: a table is changed by SQL, a topic that is only compacted by tombstones, a changelog by its sink"
+						}
+						err := refused(fmt.Sprintf("%s-%d", topic, r.Partition), gone.Err, message)
 						r.Error, r.NewStart, r.Deleted = err.Error(), r.Start, 0
 						failed = append(failed, err)
 						continue

@@ -128,7 +128,7 @@ func New(o Options) (*Manager, error) {
 		return nil, err
 	}
 	m.snapshot.Store(s)
-	o.Broker.SetDeletionCheck(m.checkDeletion)
+	o.Broker.SetTopicCheck(m.checkTopicChange)
 	return m, nil
 }
 

@@ -15,37 +15,16 @@ func (m *Manager) checkTopics(r *catalog.Relation) error {
 	if _, ok := m.o.Broker.Topic(r.Topic); ok && r.HasChangelog() {
 		return pgerr.Newf("42P07", "topic \"%s\", which would be the changelog of the sink, already exists", r.Topic).WithHint("Delete the topic.")
 	}
+	if t, ok := m.o.Broker.Topic(r.Topic); ok && r.Kind == catalog.Sink && keyless(r) && compacts(m.o.Broker, t.Configs()) {
+		return pgerr.Newf("55000", "topic \"%s\" is compacted, and the sink's records have no key: compaction would drop them", r.Topic).
+			WithHint("FORMAT UPSERT gives them the stream key, primary_key the columns that you name; or set the topic's cleanup.policy to delete.")
+	}
 	if r.Kind != catalog.Table {
 		return nil
 	}
 	if _, ok := m.o.Broker.Topic(r.Topic); ok {
 		return pgerr.Newf("42P07", "topic \"%s\" already exists, and a table needs one of its own", r.Topic).
 			WithHint("Choose another name, or read the topic with CREATE SOURCE.")
-	}
-	return nil
-}
-
-// checkDeletion refuses the deletion of a topic that holds a table or a sink's changelog, or that views or sinks read: their positions would mean
-// other records in a topic that is made anew under the name.
-func (m *Manager) checkDeletion(t *broker.Topic) error {
-	s := m.coming.Load()
-	if s == nil {
-		s = m.Catalog()
-	}
-	for _, r := range s.Relations() {
-		if r.Topic != t.Name {
-			continue
-		}
-		switch {
-		case r.Kind == catalog.Table:
-			return fmt.Errorf("%w: %q holds table \"%s\"; DROP TABLE deletes both", broker.ErrTopicInUse, t.Name, r.Name)
-		case r.HasChangelog():
-			return fmt.Errorf("%w: %q is the changelog of sink \"%s\"; DROP SINK deletes both", broker.ErrTopicInUse, t.Name, r.Name)
-		case r.Kind == catalog.Source && !r.Outside():
-			if d := reader(s, r.ID); d != nil {
-				return fmt.Errorf("%w: %s \"%s\" reads %q; drop it first", broker.ErrTopicInUse, d.Kind, d.QualifiedName(), t.Name)
-			}
-		}
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 // DeleteRecords (21)
 //
 // v2 flexible. Records below an offset (-1: the high watermark) cannot be read any more when the answer comes, and that is durable; their segments go with the
-// next pass of retention. A topic that is only compacted refuses, as in Kafka.
+// next pass of retention. A topic that is only compacted refuses, as in Kafka,
+// and so does one that holds a table.
 
 func init() { register(api{key: 21, min: 0, max: 2, handle: deleteRecords}) }
 
@@ -42,7 +43,7 @@ func deleteRecords(ctx context.Context, c call, kreq kmsg.Request) (kmsg.Respons
 		}
 		resp.Topics = append(resp.Topics, st)
 	}
-	c.s.b.DeleteRecords(ctx, deletions)
+	c.s.b.DeleteRecordsOfClient(ctx, deletions)
 	for i, d := range deletions {
 		sp := &resp.Topics[places[i].topic].Partitions[places[i].partition]
 		if sp.ErrorCode = code(d.Err); d.Err == nil {

@@ -83,18 +83,7 @@ func (c call) configDefs(kind kmsg.ConfigResourceType) []broker.ConfigDef {
 func (c call) alter(ctx context.Context, r configResource, validateOnly bool, change func(old map[string]string) (map[string]string, error)) error {
 	switch r.kind {
 	case kmsg.ConfigResourceTypeTopic:
-		if validateOnly {
-			t, ok := c.s.b.Topic(r.name)
-			if !ok {
-				return fmt.Errorf("%w: %q", broker.ErrUnknownTopic, r.name)
-			}
-			configs, err := change(t.Configs())
-			if err != nil {
-				return err
-			}
-			return broker.CheckConfigs(configs)
-		}
-		return c.s.b.ChangeConfigs(ctx, r.name, change)
+		return c.s.b.ChangeConfigs(ctx, r.name, validateOnly, change)
 	case kmsg.ConfigResourceTypeGroupConfig:
 		groups := c.s.b.Groups()
 		if validateOnly {
