@@ -62,6 +62,9 @@ func TestGoTestLines(t *testing.T) {
 --- PASS: TestA (0.00s)
     --- PASS: TestA/sub (0.00s)
 === RUN   TestB
+=== CONT  TestA
+    a_test.go:1: all is well
+=== NAME  TestB
     b_test.go:1: broken
 --- FAIL: TestB (0.00s)
 === RUN   TestSuite

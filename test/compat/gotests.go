@@ -66,14 +66,15 @@ func goResults(out string, err error, suite string) []result {
 	lines.Buffer(nil, 1<<22)
 	for lines.Scan() {
 		l := lines.Text()
-		if word, name, ok := strings.Cut(strings.TrimSpace(l), "   "); ok && strings.HasPrefix(word, "=== ") {
-			current = strings.TrimSpace(name)
+		if f := strings.Fields(l); len(f) == 3 && f[0] == "===" { // RUN, PAUSE, CONT or NAME
+			current = f[2]
 			continue
 		}
 		m := goLine.FindStringSubmatch(l)
 		if m == nil {
-			if strings.HasPrefix(l, "    ") && len(said[current]) < 3 {
+			if strings.HasPrefix(l, "    ") { // the last lines of a test that fails say why
 				said[current] = append(said[current], strings.TrimSpace(l))
+				said[current] = said[current][max(0, len(said[current])-3):]
 			}
 			continue
 		}

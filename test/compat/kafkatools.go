@@ -187,7 +187,7 @@ func kafkaTools(ctx context.Context, e *env, b *broker) []result {
 					return err
 				}
 			}
-			out, err := t.run("", "console-consumer", "--topic", to, "--from-beginning", "--timeout-ms", "8000", "--command-property", "isolation.level=read_committed")
+			out, err := t.run("", "console-consumer", "--topic", to, "--from-beginning", "--timeout-ms", "20000", "--command-property", "isolation.level=read_committed")
 			if n := len(strings.Fields(out)); n != 1000 {
 				return errors.Join(fmt.Errorf("it copied %d records, want 1000", n), err)
 			}
