@@ -17,6 +17,7 @@ type cleaner struct {
 
 	mu    sync.Mutex
 	notes map[*Partition]cleanNote
+	held  map[*Partition]*heldNote
 
 	passes                           atomic.Int64
 	failures, read, written, removed prometheus.Counter
@@ -76,6 +77,7 @@ func (b *Broker) compactNext(pause func(int, <-chan struct{}) error) bool {
 	var below int64
 	for _, p := range b.compacted() {
 		d, limit, ok := p.due(now)
+		p.noteHeld(now, ok)
 		if ok && (worst == nil || d.Overdue && !dirt.Overdue || d.Overdue == dirt.Overdue && d.Ratio() > dirt.Ratio()) {
 			worst, dirt, below = p, d, limit
 		}
@@ -106,7 +108,7 @@ func (p *Partition) due(now time.Time) (d commitlog.Dirt, below int64, ok bool) 
 	if p.Err() != nil || p.Appended() == 0 {
 		return d, 0, false
 	}
-	below = p.compactable()
+	below, _ = p.compactable()
 	c.mu.Lock()
 	note, noted := c.notes[p]
 	c.mu.Unlock()
@@ -118,28 +120,32 @@ func (p *Partition) due(now time.Time) (d commitlog.Dirt, below int64, ok bool) 
 		p.uncleanable(now, err)
 		return d, below, false
 	}
-	if d.Dirty == 0 && !d.Overdue || !d.Overdue && d.Ratio() < p.Topic().settings.dirtyRatio {
+	if !p.dirtyEnough(d) {
 		return d, below, false
 	}
 	return d, below, !noted || note.err != nil || note.dirt != d || note.below != below
 }
 
+func (p *Partition) dirtyEnough(d commitlog.Dirt) bool {
+	return d.Overdue || d.Dirty > 0 && d.Ratio() >= p.Topic().settings.dirtyRatio
+}
+
 // compactable is the offset from which on records must stay as they are: what is not durable, what belongs to an open transaction, and what the engine
-// has yet to read, for it must see the partition as it was at each instant.
-func (p *Partition) compactable() int64 {
+// has yet to read, for it must see the partition as it was at each instant. by is the reader that is furthest behind, nil if it is not the engine.
+func (p *Partition) compactable() (below int64, by *Reader) {
 	e := &p.b.ends
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.ready {
-		return 0
+		return 0, nil
 	}
-	below := p.StableOffset()
+	below = p.StableOffset()
 	for r := range e.readers {
-		if at, ok := r.at[p]; ok {
-			below = min(below, at)
+		if at, ok := r.at[p]; ok && at < below {
+			below, by = at, r
 		}
 	}
-	return below
+	return below, by
 }
 
 // compact runs one pass.
@@ -228,7 +234,11 @@ func (c *cleaner) register(b *Broker) {
 		func() float64 { return float64(len(b.Uncleanable())) })
 	passes := prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "leat_compaction_passes_total", Help: "Passes of compaction over partitions."},
 		func() float64 { return float64(c.passes.Load()) })
-	for _, m := range []prometheus.Collector{passes, c.failures, c.read, c.written, c.removed, uncleanable} {
+	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_compaction_held_partitions", Help: "Partitions that would be compacted if a job had read them."},
+		func() float64 { n, _ := c.heldBack(b.clock.Now()); return float64(n) })
+	heldFor := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leat_compaction_held_seconds", Help: "How long the first of the partitions that would be compacted waits for a job to read it; 0: none waits."},
+		func() float64 { _, longest := c.heldBack(b.clock.Now()); return longest.Seconds() })
+	for _, m := range []prometheus.Collector{passes, c.failures, c.read, c.written, c.removed, uncleanable, held, heldFor} {
 		var dup prometheus.AlreadyRegisteredError
 		if err := r.Register(m); err != nil && !errors.As(err, &dup) {
 			b.log.Warn("a metric cannot be registered", "err", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"strings"
 	"testing"
@@ -150,6 +151,52 @@ func TestCompactionWaitsForTheEngine(t *testing.T) {
 	if got := s.found(p); strings.Contains(got, "6:a=6") {
 		t.Fatalf("found %s", got)
 	}
+}
+
+// TestCompactionHeldBackIsSeen: a reader that stands still keeps a partition from being compacted; that is counted, and after a while told once, with its name.
+func TestCompactionHeldBackIsSeen(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	s := newSteppedWith(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	p, free := s.compacted("t", nil), s.compacted("free", nil)
+	long := strings.Repeat("x", 100)
+	for i := range 10 {
+		s.put(p, fmt.Sprintf("a=%d%s", i, long))
+		s.put(free, fmt.Sprintf("a=%d%s", i, long))
+	}
+	s.checkpoint()
+	r := s.b.NewReader([]*Partition{p}, []int64{0})
+	r.SetName("public.v")
+	s.b.ReadersReady()
+	want := func(partitions int, age time.Duration, lines int) {
+		t.Helper()
+		s.b.Compact()
+		if n, longest := s.b.cleaner.heldBack(s.ck.Now()); n != partitions || longest != age {
+			t.Errorf("%d partitions are held back, the first for %v, want %d and %v", n, longest, partitions, age)
+		}
+		if n := strings.Count(log.String(), "level=WARN"); n != lines {
+			t.Errorf("%d lines of warning, want %d:\n%s", n, lines, &log)
+		}
+	}
+	want(1, 0, 0)
+	s.ck.Advance(4 * time.Minute)
+	want(1, 4*time.Minute, 0)
+	s.ck.Advance(time.Minute)
+	want(1, 5*time.Minute, 1)
+	s.ck.Advance(time.Hour)
+	want(1, 65*time.Minute, 1)
+	if got := log.String(); !strings.Contains(got, "partition=t-0 read_by=public.v read_to=0 end=10 since=2030-01-01T00:00:0") {
+		t.Errorf("the log has\n%s", got)
+	}
+	r.Advance([]int64{10})
+	want(0, 0, 1)
+	if got := log.String(); !strings.Contains(got, "held back no longer") {
+		t.Errorf("the log has\n%s", got)
+	}
+	if got := s.found(p); strings.Contains(got, ":a=5") || !strings.Contains(got, ":a=9") {
+		t.Errorf("found %s", got)
+	}
+	r.Close()
 }
 
 // TestCompactionAndRetention: a topic with both policies loses what is old, too.

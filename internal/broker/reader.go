@@ -12,6 +12,21 @@ type Reader struct {
 	b     *Broker
 	parts []*Partition
 	at    map[*Partition]int64 // under ends.mu
+	name  string               // under ends.mu
+}
+
+// SetName says who reads, for messages.
+func (r *Reader) SetName(name string) {
+	r.b.ends.mu.Lock()
+	defer r.b.ends.mu.Unlock()
+	r.name = name
+}
+
+// Name is who reads; it may be called by any goroutine.
+func (r *Reader) Name() string {
+	r.b.ends.mu.Lock()
+	defer r.b.ends.mu.Unlock()
+	return r.name
 }
 
 // NewReader registers a reader that stands at the offsets from, one for each of parts.

@@ -2,6 +2,7 @@ package job
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leat-io/leat/internal/broker"
@@ -75,6 +76,7 @@ func (x *island) regroup() {
 		parts   []*broker.Partition
 		from    []int64
 		members []cutMember
+		jobs    []uint64
 		used    map[*broker.Partition]bool
 	}
 	var groups []*pending
@@ -98,6 +100,7 @@ func (x *island) regroup() {
 			g = &pending{used: map[*broker.Partition]bool{}}
 			groups = append(groups, g)
 		}
+		g.jobs = append(g.jobs, r.Jobs...)
 		for i, p := range w.partitions {
 			g.used[p] = true
 			g.parts = append(g.parts, p)
@@ -110,11 +113,30 @@ func (x *island) regroup() {
 		}
 	}
 	for _, g := range groups {
-		x.groups = append(x.groups, cutGroup{reader: x.m.o.Broker.NewReader(g.parts, g.from), members: g.members})
+		reader := x.m.o.Broker.NewReader(g.parts, g.from)
+		reader.SetName(x.namesOf(g.jobs))
+		x.groups = append(x.groups, cutGroup{reader: reader, members: g.members})
 	}
 	for _, g := range old {
 		g.reader.Close()
 	}
+}
+
+// namesOf are the names of jobs for a message, not too many.
+func (x *island) namesOf(jobs []uint64) string {
+	var names []string
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(jobs))) {
+		if len(names) == 5 {
+			names = append(names, "...")
+			break
+		}
+		if r := x.m.Catalog().Relation(id); r != nil {
+			names = append(names, r.QualifiedName())
+		} else if j := x.m.job(id); j != nil { // it is being made
+			names = append(names, j.relation.QualifiedName())
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // watch keeps a reader's partitions watched, new ones included; nil for a source that is not over the log.
