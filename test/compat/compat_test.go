@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"slices"
 	"testing"
 )
@@ -15,7 +16,8 @@ func TestShortSuites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.work, e.short = t.TempDir(), true
+	t.Cleanup(func() { _ = os.RemoveAll(e.work) })
+	e.short = true
 	leat, err := startLeat(ctx, e)
 	if err != nil {
 		t.Fatal(err)
