@@ -21,6 +21,7 @@ const (
 
 type fleet struct {
 	members []*member
+	keeps   bool                // members of the classic protocol are cooperative: they keep what they hold when they join again
 	commits map[int32][]*commit // by partition: what the position may be, from the last one on that is certain
 	given   map[int32]gift      // who was given a partition last
 	serial  int                 // of requests
@@ -57,8 +58,8 @@ type gift struct {
 	serial int
 }
 
-func newFleet(n int) *fleet {
-	f := &fleet{commits: map[int32][]*commit{}, given: map[int32]gift{}}
+func newFleet(n int, keeps bool) *fleet {
+	f := &fleet{keeps: keeps, commits: map[int32][]*commit{}, given: map[int32]gift{}}
 	for i := range n {
 		f.members = append(f.members, &member{name: fmt.Sprint("m", i), dead: true, owns: map[int32]int64{}})
 	}
@@ -67,7 +68,7 @@ func newFleet(n int) *fleet {
 
 // clone is what is left when the power goes: calls under way have no answer.
 func (f *fleet) clone() *fleet {
-	out := &fleet{commits: map[int32][]*commit{}, given: maps.Clone(f.given), serial: f.serial}
+	out := &fleet{keeps: f.keeps, commits: map[int32][]*commit{}, given: maps.Clone(f.given), serial: f.serial}
 	for _, m := range f.members {
 		c := *m
 		c.owns, c.wants, c.said = maps.Clone(m.owns), slices.Clone(m.wants), slices.Clone(m.said)
@@ -126,8 +127,11 @@ func (h *run1) stepFleet() {
 
 // drive lets a member do what its protocol wants next; mu is held.
 func (h *run1) drive(m *member, letGo bool) {
-	if m.told && letGo {
+	if held := len(m.owns); m.told && letGo {
 		maps.DeleteFunc(m.owns, func(p int32, _ int64) bool { return !slices.Contains(m.wants, p) })
+		if m.classic && len(m.owns) < held {
+			m.again = true // so that others get it
+		}
 	}
 	switch {
 	case !m.classic:
@@ -298,9 +302,14 @@ func (h *run1) beat(m *member) {
 }
 
 func (h *run1) join(m *member) {
-	m.forget() // it lets everything go before it joins
 	subscription := kmsg.NewConsumerMemberMetadata()
 	subscription.Version, subscription.Topics = 1, []string{"clicks"}
+	if h.world.fleet.keeps {
+		subscription.OwnedPartitions = []kmsg.ConsumerMemberMetadataOwnedPartition{{Topic: "clicks", Partitions: slices.Sorted(maps.Keys(m.owns))}}
+		m.wants, m.told, m.joined, m.syncing = nil, false, false, false
+	} else {
+		m.forget()
+	}
 	ev := group.Join{
 		MemberID: m.id, KnownIDOnly: true, SkipAssignment: true, Session: fleetSession, Rebalance: fleetSession, Kind: "consumer",
 		Protocols: []group.Protocol{{Name: "range", Metadata: subscription.AppendTo(nil)}},
@@ -328,12 +337,26 @@ func (h *run1) join(m *member) {
 	})
 }
 
-// dealt gives each partition to one member, as a leader does.
+// dealt gives each partition to one member, as a leader does; to none while another one holds it.
 func (h *run1) dealt(members []group.Described) map[string][]byte {
+	holders := map[int32]string{}
+	for _, m := range members {
+		var said kmsg.ConsumerMemberMetadata
+		if err := said.ReadFrom(m.Metadata); err != nil {
+			panic(err)
+		}
+		for _, t := range said.OwnedPartitions {
+			for _, p := range t.Partitions {
+				holders[p] = m.MemberID
+			}
+		}
+	}
 	parts := map[string][]int32{}
 	for i := range h.world.clicks {
 		to := members[i%len(members)].MemberID
-		parts[to] = append(parts[to], int32(i))
+		if held := holders[int32(i)]; held == "" || held == to {
+			parts[to] = append(parts[to], int32(i))
+		}
 	}
 	out := map[string][]byte{}
 	for _, m := range members {

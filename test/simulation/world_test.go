@@ -84,7 +84,7 @@ func (w *world) init(rng *rand.Rand) {
 		w.clicks = append(w.clicks, &partition{topic: "clicks", index: i})
 	}
 	w.legs = []*partition{{topic: "legs", index: 0}, {topic: "legs", index: 1}}
-	w.keyed, w.forgetful, w.fleet = &partition{topic: keyed}, rng.IntN(2) == 0, newFleet(2+rng.IntN(3))
+	w.keyed, w.forgetful, w.fleet = &partition{topic: keyed}, rng.IntN(2) == 0, newFleet(2+rng.IntN(3), rng.IntN(2) == 0)
 	w.eventMs, w.seen = startMs, map[string][]int64{}
 	w.setup = []string{
 		`CREATE SOURCE clicks (k text, v bigint, at timestamp, WATERMARK FOR at AS at - INTERVAL '5 seconds') WITH (connector = 'kafka', topic = 'clicks') FORMAT PLAIN ENCODE JSON`,
