@@ -90,6 +90,9 @@ func (l *Log) Clean(o CleanOptions) (CleanStats, error) {
 	}
 	l.cleaning.Lock()
 	defer l.cleaning.Unlock()
+	if err := l.finishLate(); err != nil {
+		return CleanStats{}, fmt.Errorf("compact partition %s: %w", l.name, err)
+	}
 	p, err := l.beginPass(o)
 	if err != nil || p == nil {
 		return CleanStats{}, err
@@ -177,7 +180,7 @@ func (p *pass) finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, s := range l.segments {
-		s.pinned = s.swapped // one whose replacement failed half-way is finished by the next start
+		s.pinned = s.swap != nil // its replacement failed half-way, and is finished by the next pass
 	}
 	l.closing = nil
 }

@@ -178,6 +178,9 @@ func (l *Log) load() error {
 	if err := l.place(); err != nil {
 		return l.isolate(err)
 	}
+	if err := l.forgetSnapshots(names); err != nil {
+		return fmt.Errorf("open log %s: %w", l.name, err)
+	}
 	if l.clean.holes != holes { // segments from elsewhere, which are compacted
 		if err := vfs.WriteFile(fs, l.dir, cleanName, l.clean.encode()); err != nil {
 			return fmt.Errorf("open log %s: %w", l.name, err)
@@ -219,10 +222,10 @@ func (l *Log) place() error {
 	}
 	// Segments at or above the end are from after the checkpoint; a crash may have left some of them, and not others.
 	if l.end > l.start {
-		if len(l.segments) == 0 || l.segments[0].base >= l.end {
+		if len(l.segments) == 0 || l.segments[0].base > l.end {
 			return &CorruptError{File: l.dir, Reason: fmt.Sprintf("the segments with the offsets %d to %d are missing", l.start, l.end)}
 		}
-		// Retention may have removed segments after the checkpoint.
+		// Retention may have removed segments after the checkpoint, or all of them: then it has left one that begins at the end.
 		l.start = max(l.start, l.segments[0].base)
 	}
 	return l.cut(l.end)
@@ -584,11 +587,11 @@ func (l *Log) Sync() error {
 		l.mu.Unlock()
 		return ErrClosed
 	}
-	if !l.loaded {
+	l.dirty = false
+	if !l.loaded { // it is dirty again when it is
 		l.mu.Unlock()
 		return nil
 	}
-	l.dirty = false
 	var err error
 	var todo []*segment
 	for _, s := range l.segments {
@@ -615,16 +618,22 @@ func (l *Log) Sync() error {
 	if err == nil && l.producersLoaded && l.producers.hasChanged() {
 		err = l.writeSnapshot()
 	}
-	l.mu.Unlock()
+	// Opened under the lock: a segment that is removed or replaced meanwhile must not be made again.
+	files := make([]*handle, 0, len(todo))
 	for _, s := range todo {
-		if err != nil {
-			break
+		if err == nil {
+			var f *handle
+			if f, err = l.m.files.acquire(s.logPath()); err == nil {
+				files = append(files, f)
+			}
 		}
-		var f *handle
-		if f, err = l.m.files.acquire(s.logPath()); err == nil {
+	}
+	l.mu.Unlock()
+	for _, f := range files {
+		if err == nil {
 			err = f.SyncData()
-			f.release()
 		}
+		f.release()
 	}
 	if err == nil && dir {
 		err = vfs.SyncDir(l.m.o.FS, l.dir)
@@ -664,7 +673,11 @@ func (l *Log) Truncate(end int64) error {
 	for _, s := range l.segments {
 		s.aborted = abortedIndex{limit: max(l.end, 1)}
 	}
-	return nil
+	names, err := l.m.o.FS.List(l.dir)
+	if err != nil && !vfs.NotExist(err) {
+		return fmt.Errorf("cut log %s: %w", l.name, err)
+	}
+	return l.forgetSnapshots(names)
 }
 
 // Delete closes the log and removes its folder.
@@ -697,6 +710,7 @@ func (l *Log) Close() error {
 		err = errors.Join(err, l.flush(s))
 		l.dropTail(s)
 		l.m.files.forget(s.logPath())
+		l.m.files.forget(s.abortedPath())
 	}
 	if l.closing != nil {
 		close(l.closing)

@@ -153,6 +153,9 @@ func (l *Log) Read(offset int64, maxBytes int, limit int64, atLeastOne bool) (Ch
 	if err := l.ready(); err != nil {
 		return Chunk{}, err
 	}
+	if offset < l.start { // loading has found that retention removed more than the last checkpoint knew
+		return Chunk{}, fmt.Errorf("partition %s: %w: %d is not in [%d, %d]", l.name, ErrOffsetOutOfRange, offset, l.start, l.end)
+	}
 	i := sort.Search(len(l.segments), func(i int) bool { return l.segments[i].base > offset })
 	for i = max(0, i-1); i < len(l.segments); i++ {
 		c, found, err := l.readSegment(l.segments[i], offset, maxBytes, min(limit, l.end), atLeastOne)

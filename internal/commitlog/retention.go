@@ -135,7 +135,7 @@ func (l *Log) ApplyRetention(now time.Time, highWatermark int64) (newStart int64
 }
 
 // tooOld reports whether every record of the segment is older than the time in milliseconds. The index is only a hint: before
-// anything is removed the batches are asked.
+// anything is removed the batches are asked. Records without a timestamp are as old as the file.
 func (l *Log) tooOld(s *segment, before int64) (bool, error) {
 	if err := l.ensureIndex(s); err != nil {
 		return false, err
@@ -156,6 +156,16 @@ func (l *Log) tooOld(s *segment, before int64) (bool, error) {
 		return false, err
 	}
 	s.largest = max(s.largest, largest)
+	if largest < 0 {
+		st, err := l.m.o.FS.Stat(s.logPath())
+		if err != nil {
+			if vfs.NotExist(err) { // all of it is in memory
+				return false, nil
+			}
+			return false, err
+		}
+		largest = st.ModTime().UnixMilli()
+	}
 	return largest < before, nil
 }
 
@@ -176,6 +186,21 @@ func snapshotOffsets(names []string) []int64 {
 	slices.Sort(at)
 	slices.Reverse(at)
 	return at
+}
+
+// forgetSnapshots removes those of the names that are snapshots of what lies behind the end: a crash has taken that away, and what comes in its place may
+// be of other producers; mu is held.
+func (l *Log) forgetSnapshots(names []string) error {
+	for _, at := range snapshotOffsets(names) {
+		if at <= l.end {
+			break
+		}
+		if err := l.m.o.FS.Remove(l.snapshotPath(at)); err != nil && !vfs.NotExist(err) {
+			return fmt.Errorf("remove producer snapshot: %w", err)
+		}
+		l.dirChanged = true
+	}
+	return nil
 }
 
 // keptSnapshots: the last one may be torn by a crash.

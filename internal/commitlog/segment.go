@@ -29,8 +29,8 @@ type segment struct {
 	// The bytes from..to were written by this process, or their checksums were verified.
 	verifiedFrom, verifiedTo int64
 	unsynced                 bool
-	pinned                   bool // a pass of compaction reads it: it must stay
-	swapped                  bool // its file still has the name of step 2 in swap.go
+	pinned                   bool      // a pass of compaction reads it: it must stay
+	swap                     *swapping // its file still has the name of step 2 in swap.go
 	// tail is what comes behind the bytes in the file, within size; only the active segment has one. See tail.go.
 	tail    []byte
 	aborted abortedIndex
@@ -58,7 +58,7 @@ const (
 func segmentName(base int64) string { return fmt.Sprintf("%020d", base) }
 
 func (s *segment) logPath() string {
-	if s.swapped {
+	if s.swap != nil {
 		return s.path + ".log" + swapSuffix
 	}
 	return s.path + ".log"
@@ -244,7 +244,18 @@ func (l *Log) readIndexFiles(s *segment, f io.ReaderAt) bool {
 	if len(s.times) == 0 {
 		return false
 	}
-	s.largest = s.times[len(s.times)-1].ts
+	// A crash may have kept more of the index than of the times. So what lies behind the last of these is walked: its timestamps did not grow, or their
+	// entries are lost.
+	last := s.times[len(s.times)-1]
+	n := len(s.index)
+	for n > 0 && s.index[n-1].rel > last.rel {
+		n--
+	}
+	if n == 0 {
+		return false
+	}
+	s.index = s.index[:n]
+	s.largest = last.ts
 	s.saved, s.savedTs = 0, 0 // written again as a whole, if ever
 	return true
 }

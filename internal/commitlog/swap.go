@@ -41,9 +41,6 @@ func (c *cleanFile) putInPlace(g []passSegment) error {
 		return err
 	}
 	c.made = false
-	if err := vfs.SyncDir(fs, l.dir); err != nil {
-		return err
-	}
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -52,20 +49,36 @@ func (c *cleanFile) putInPlace(g []passSegment) error {
 	at := slices.Index(l.segments, g[0].s)
 	if at < 0 || at+len(g) >= len(l.segments) {
 		l.mu.Unlock()
+		_ = fs.Remove(swap)
 		return fmt.Errorf("segment %s has gone while it was compacted", g[0].path)
 	}
-	c.segment.swapped = true
-	for _, s := range g {
-		l.m.files.forget(s.path)
-		l.m.files.forget(s.s.abortedPath())
+	s := &swapping{indexed: c.indexed}
+	for i := range g {
+		l.m.files.forget(g[i].path)
+		l.m.files.forget(g[i].s.abortedPath())
+		if i > 0 {
+			s.old = append(s.old, g[i].base)
+		}
 	}
+	c.segment.swap = s
 	l.segments = slices.Replace(l.segments, at, at+len(g), c.segment)
 	l.mu.Unlock()
-	bases := make([]int64, 0, len(g))
-	for _, s := range g[1:] {
-		bases = append(bases, s.base)
+	return l.takePlace(c.segment)
+}
+
+// swapping says what is left to do for a segment that readers see and whose file has the name of step 2.
+type swapping struct {
+	old     []int64 // the bases of the segments that it stands for, without its own
+	indexed bool    // there is an index of aborted transactions to be put in place
+}
+
+// takePlace is the end of step 2, and steps 3 and 4. After an error it is to be called again.
+func (l *Log) takePlace(s *segment) error {
+	fs := l.m.o.FS
+	if err := vfs.SyncDir(fs, l.dir); err != nil {
+		return err
 	}
-	if err := l.finishSwap(c.segment.base, bases, c.indexed); err != nil {
+	if err := l.finishSwap(s.base, s.swap.old, s.swap.indexed); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -73,18 +86,41 @@ func (c *cleanFile) putInPlace(g []passSegment) error {
 	if l.closed {
 		return ErrClosed
 	}
-	l.m.files.forget(swap)
-	if err := fs.Rename(swap, c.segment.path+".log"); err != nil {
+	l.m.files.forget(s.logPath())
+	if err := fs.Rename(s.logPath(), s.path+".log"); err != nil {
 		return err
 	}
-	l.m.files.forget(c.segment.path + ".log") // a Sync that began before may have opened what was there
-	c.segment.swapped = false
-	c.segment.aborted = abortedIndex{}
-	l.m.files.forget(c.segment.abortedPath())
+	s.swap = nil
+	l.m.files.forget(s.logPath())
+	s.aborted = abortedIndex{}
+	l.m.files.forget(s.abortedPath())
 	l.dirChanged = true
 	l.setDirty()
-	if err := l.saveIndex(c.segment); err != nil {
-		l.m.o.Logger.Warn("the index of a compacted segment is not written; it is built again when it is needed", "file", c.segment.indexPath(), "error", err)
+	if err := l.saveIndex(s); err != nil {
+		l.m.o.Logger.Warn("the index of a compacted segment is not written; it is built again when it is needed", "file", s.indexPath(), "error", err)
+	}
+	return nil
+}
+
+// finishLate does what an earlier pass has failed to do for the segments that it made: no other may be made of them before.
+func (l *Log) finishLate() error {
+	var late []*segment
+	l.mu.Lock()
+	if !l.closed {
+		for _, s := range l.segments {
+			if s.swap != nil {
+				late = append(late, s)
+			}
+		}
+	}
+	l.mu.Unlock()
+	for _, s := range late {
+		if err := l.takePlace(s); err != nil {
+			return err
+		}
+		l.mu.Lock()
+		s.pinned = false
+		l.mu.Unlock()
 	}
 	return nil
 }
@@ -104,7 +140,7 @@ func (l *Log) finishSwap(base int64, old []int64, indexed bool) error {
 		}
 	}
 	if indexed {
-		if err := fs.Rename(stem+".txnindex"+swapSuffix, stem+".txnindex"); err != nil {
+		if err := fs.Rename(stem+".txnindex"+swapSuffix, stem+".txnindex"); err != nil && !vfs.NotExist(err) { // else it was done before
 			return err
 		}
 	}

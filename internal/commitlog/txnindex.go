@@ -100,7 +100,7 @@ func (l *Log) loadAborted(s *segment) error {
 	}
 	var b []byte
 	err := os.ErrNotExist
-	if !s.swapped { // else the file is another segment's, or about to be replaced
+	if s.swap == nil { // else the file is another segment's, or about to be replaced
 		b, err = vfs.ReadFile(l.m.o.FS, s.abortedPath(), 1<<30)
 	}
 	if err == nil {
