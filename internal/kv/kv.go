@@ -37,12 +37,16 @@ const (
 // memTables is how many memtables there may be, the one that is written to included, before writers wait for a flush.
 const memTables = 4
 
+// l0Threshold is twice the number of layers of level 0 that Pebble merges into the level below at once. State changes all over its keys, so each
+// merge writes that whole level again: the fewer merges the better. A layer costs a reader one look at a filter, which is in the cache.
+const l0Threshold = 16
+
 // Options of the database.
 type Options struct {
 	FS            vfs.FS
 	Dir           string
-	CacheBytes    int64 // 0: 64 MiB
-	MemTableBytes int64 // 0: 16 MiB
+	CacheBytes    int64 // what the cache always has; 0: 64 MiB
+	MemTableBytes int64 // 0: 16 MiB. The cache also has what four of them leave free.
 	Logger        *slog.Logger
 	// Fatal is called when Pebble cannot go on (a disk that fails); nil ends the process.
 	Fatal func(msg string)
@@ -77,18 +81,21 @@ func Open(o Options) (*DB, error) {
 	if err := vfs.MkdirAll(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
+	// Pebble takes its memtables out of the cache. Without room for all of them there would be times without a cache, in which each look at
+	// a filter or an index is a read.
+	o.CacheBytes += memTables * o.MemTableBytes
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref() // the database holds its own reference
 	room := newPatience(o.Logger)
 	po := &pebble.Options{
-		FS:                          orderedMarkers{patientFS{o.FS, room}},
+		FS:                          orderedMarkers{bulkFS{patientFS{o.FS, room}}},
 		Cache:                       cache,
 		Comparer:                    comparer,
 		DisableWAL:                  true,
 		FormatMajorVersion:          pebble.FormatNewest,
 		MemTableSize:                uint64(o.MemTableBytes),
 		MemTableStopWritesThreshold: memTables,
-		L0CompactionThreshold:       4,
+		L0CompactionThreshold:       l0Threshold,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               256 << 20,
 		CompactionConcurrencyRange:  func() (lower, upper int) { return 1, 2 },
@@ -147,7 +154,7 @@ func (d *DB) Memory() (cache, memtables int64) {
 	return m.BlockCache.Size, int64(m.MemTable.Size)
 }
 
-// Limits are the bounds of both.
+// Limits are the bounds of both; that of the cache is also that of both together.
 func (d *DB) Limits() (cache, memtables int64) { return d.cacheBytes, d.memTables }
 
 // Metrics returns Pebble's.

@@ -262,6 +262,10 @@ func (t *Tables) Batch() int {
 	return int(min(max(t.limit/8/rowBytes, least), most))
 }
 
+// nearRows is how many rows to each missing key a table has at most for these to be near: the levels of the database above the last one then have
+// so few for each that several keys share a block there.
+const nearRows = 50
+
 // plan says how n missing keys are best looked for in the database. present: the table's own filters say that nearly all are there.
 // near: also, they lie so close to each other that going from one to the next in all levels of the database is cheaper than to ask the
 // filters of each level about each key.
@@ -273,7 +277,7 @@ func (tb *table) plan(n int) (present, near bool) {
 		}
 		stored += w.filter.keys()
 	}
-	return true, stored < 200*n
+	return true, stored < nearRows*n
 }
 
 // Complete says that no key of the table needs to be looked for in the database.

@@ -38,6 +38,9 @@ type (
 // Unspecified is the category of writes that nobody accounts for.
 const Unspecified = pebblevfs.WriteCategoryUnspecified
 
+// SequentialReads is an OpenOption: the file will be read from its start to its end.
+var SequentialReads = pebblevfs.SequentialReadsOption
+
 // InvalidFd is what File.Fd returns when no descriptor of the operating system stands behind it.
 const InvalidFd = pebblevfs.InvalidFd
 
