@@ -294,15 +294,28 @@ func (b *Broker) raiseEpoch(ctx context.Context) error {
 
 // commitMeta makes metadata durable; a nil value deletes the key.
 func (b *Broker) commitMeta(ctx context.Context, entries map[string][]byte) error {
-	u := journal.NewUnit()
-	for k, v := range entries {
-		kv.AppendMeta(u, k, v)
-	}
-	lsn, err := b.journal.Commit(u, nil)
+	lsn, err := b.journal.Commit(metaUnit(entries), nil)
 	if err != nil {
 		return err
 	}
 	return b.journal.Wait(ctx, lsn)
+}
+
+// orderMeta is commitMeta for those who need not wait: what comes later in the journal is durable later.
+func (b *Broker) orderMeta(entries map[string][]byte) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	_, err := b.journal.Commit(metaUnit(entries), nil)
+	return err
+}
+
+func metaUnit(entries map[string][]byte) *journal.Unit {
+	u := journal.NewUnit()
+	for k, v := range entries {
+		kv.AppendMeta(u, k, v)
+	}
+	return u
 }
 
 // every runs fn each interval, in one goroutine, until Close.

@@ -58,7 +58,8 @@ type groupShell struct {
 	armed     time.Time   // when the timer fires; zero: it does not
 	persisted journal.LSN // the last unit that a reply may depend on
 	stored    bool        // the group itself is in the metadata (a classic one; see storeConsumer)
-	inFlight  int         // commits on their way to the journal's end
+	inFlight  int         // commits on their way to the journal's end, and transactions that hold offsets
+	flights   []*flight   // positions on their way to the journal's end
 	gone      bool        // deleted; look again in Groups.byID
 }
 
@@ -97,8 +98,12 @@ func newGroups(b *Broker) (*Groups, error) {
 	if err := gs.loadConsumers(now); err != nil {
 		return nil, fmt.Errorf("broker: load groups: %w", err)
 	}
-	if err := gs.loadOffsets(); err != nil {
+	stale := map[string][]byte{}
+	if err := gs.loadOffsets(stale); err != nil {
 		return nil, fmt.Errorf("broker: load committed offsets: %w", err)
+	}
+	if err := b.orderMeta(stale); err != nil {
+		return nil, fmt.Errorf("broker: forget the offsets in deleted topics: %w", err)
 	}
 	for _, s := range gs.byID {
 		s.mu.Lock()

@@ -83,7 +83,7 @@ func decodeCommitted(raw []byte) (committed, error) {
 	}, nil
 }
 
-func (gs *Groups) loadOffsets() error {
+func (gs *Groups) loadOffsets(stale map[string][]byte) error {
 	return gs.b.kv.ScanMeta(offsetPrefix, func(key string, value []byte) error {
 		id, topic, partition, err := parseOffsetKey(key)
 		if err != nil {
@@ -92,6 +92,10 @@ func (gs *Groups) loadOffsets() error {
 		c, err := decodeCommitted(value)
 		if err != nil {
 			return fmt.Errorf("%q: %w", key, err)
+		}
+		if _, ok := gs.b.Topic(topic); !ok { // deleted, and the node ended before this was forgotten
+			stale[key] = nil
+			return nil
 		}
 		s := gs.byID[id]
 		if s == nil { // a client without the group protocol: only its commits say how old it is
@@ -115,6 +119,36 @@ func (s *groupShell) set(topic string, partition int32, c committed) {
 		return // a later commit was faster
 	}
 	parts[partition] = c
+}
+
+// flight is a commit that is ordered and not known to be durable.
+type flight struct{ offsets []Offset }
+
+// take adds a flight; the group's lock is held.
+func (s *groupShell) take(f *flight) { s.flights = append(s.flights, f) }
+
+// land ends a flight; the group's lock is held.
+func (s *groupShell) land(f *flight) {
+	if i := slices.Index(s.flights, f); i >= 0 {
+		s.flights = slices.Delete(s.flights, i, i+1)
+	}
+}
+
+// standing are the offsets in topics that are there. One that was deleted since the door looked is like one that is deleted just after the commit.
+func (gs *Groups) standing(offsets []Offset) []Offset {
+	for i := range offsets {
+		if _, ok := gs.b.Topic(offsets[i].Topic); ok {
+			continue
+		}
+		kept := slices.Clone(offsets[:i])
+		for _, o := range offsets[i+1:] {
+			if _, ok := gs.b.Topic(o.Topic); ok {
+				kept = append(kept, o)
+			}
+		}
+		return kept
+	}
+	return offsets
 }
 
 // Committer is who commits offsets, or asks for them.
@@ -172,7 +206,8 @@ func (gs *Groups) Commit(ctx context.Context, id string, who Committer, offsets 
 		return code, err
 	}
 	now := gs.b.clock.Now()
-	if code := gs.mayCommit(s, now, who, offsets); code != group.OK || len(offsets) == 0 {
+	code = gs.mayCommit(s, now, who, offsets)
+	if offsets = gs.standing(offsets); code != group.OK || len(offsets) == 0 {
 		s.mu.Unlock()
 		return code, nil
 	}
@@ -186,7 +221,9 @@ func (gs *Groups) Commit(ctx context.Context, id string, who Committer, offsets 
 		s.mu.Unlock()
 		return 0, err
 	}
+	f := &flight{offsets: offsets}
 	s.inFlight++
+	s.take(f)
 	s.mu.Unlock()
 
 	err = gs.b.journal.Wait(context.WithoutCancel(ctx), lsn)
@@ -194,11 +231,12 @@ func (gs *Groups) Commit(ctx context.Context, id string, who Committer, offsets 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inFlight--
+	s.land(f)
 	if err != nil {
 		return 0, err
 	}
-	for i := range offsets {
-		o := &offsets[i]
+	for i := range f.offsets {
+		o := &f.offsets[i]
 		c := o.committed(now.UnixMilli())
 		c.lsn = lsn
 		s.set(o.Topic, o.Partition, c)
@@ -305,10 +343,28 @@ func (gs *Groups) DeleteOffsets(ctx context.Context, id string, places []Offset)
 
 // topicDeleted forgets the positions in a topic that was deleted: one that is made anew under the name starts from nothing.
 func (gs *Groups) topicDeleted(topic string) {
+	in := func(o Offset) bool { return o.Topic == topic }
 	for _, s := range gs.all() {
 		s.mu.Lock()
 		if !s.gone && s.offsets[topic] != nil {
 			gs.forgetOffsets(s, func(t string, _ committed) bool { return t == topic })
+		}
+		u := journal.NewUnit()
+		for _, f := range s.flights {
+			if !slices.ContainsFunc(f.offsets, in) {
+				continue
+			}
+			for _, o := range f.offsets {
+				if in(o) {
+					kv.AppendMeta(u, offsetKey(s.id, o.Topic, o.Partition), nil)
+				}
+			}
+			f.offsets = slices.DeleteFunc(slices.Clone(f.offsets), in) // a copy: it may be somebody else's, too
+		}
+		if u.Len() == 0 {
+			u.Free()
+		} else {
+			_, _ = gs.b.journal.Commit(u, nil) // as in forgetOffsets
 		}
 		s.mu.Unlock()
 	}

@@ -398,6 +398,9 @@ func (b *Broker) forget(t *Topic) {
 			b.log.Warn("files of a deleted topic are left behind until the next start", "topic", t.Name, "partition", p.Index, "err", err)
 		}
 	}
+	if b.txns != nil {
+		b.txns.topicDeleted(t.Name)
+	}
 	if b.groups != nil {
 		b.groups.topicDeleted(t.Name)
 	}

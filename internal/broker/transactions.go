@@ -81,6 +81,7 @@ func newTransactions(b *Broker) (*Transactions, error) {
 	if err != nil {
 		return nil, fmt.Errorf("broker: load transactions: %w", err)
 	}
+	stale := map[string][]byte{}
 	err = b.kv.ScanMeta(txnOffsetPrefix, func(key string, value []byte) error {
 		id, rest, _ := strings.Cut(strings.TrimPrefix(key, txnOffsetPrefix), "\x00")
 		groupID, topic, partition, err := parseOffsetKey(offsetPrefix + rest)
@@ -91,12 +92,19 @@ func newTransactions(b *Broker) (*Transactions, error) {
 		if err != nil {
 			return fmt.Errorf("%q: %w", key, err)
 		}
+		if _, ok := b.Topic(topic); !ok { // deleted, and the node ended before this was forgotten
+			stale[key] = nil
+			return nil
+		}
 		s := ts.byID[id]
 		if s == nil {
 			return fmt.Errorf("metadata key %q: the transaction is missing", key)
 		}
 		return b.groups.hold(groupID, s, []Offset{{Topic: topic, Partition: partition, Offset: c.offset, LeaderEpoch: c.leaderEpoch, Metadata: c.metadata}})
 	})
+	if err == nil {
+		err = b.orderMeta(stale)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("broker: load the offsets of transactions: %w", err)
 	}
@@ -195,9 +203,14 @@ func (ts *Transactions) step(s *txnShell, ev txn.Event) (txn.Output, *ended, err
 
 // ended is a transaction whose end is ordered and not yet durable.
 type ended struct {
-	lsn     journal.LSN
-	commit  bool
-	offsets map[string][]Offset // that now count, or are forgotten
+	lsn  journal.LSN
+	held map[string]heldOffsets // by group
+}
+
+// heldOffsets are those of a group that a transaction held.
+type heldOffsets struct {
+	offsets []Offset
+	flight  *flight // those that now count; nil: they are forgotten
 }
 
 func (ts *Transactions) persist(s *txnShell, before *txn.Transaction, out *txn.Output) (*ended, error) {
@@ -208,8 +221,15 @@ func (ts *Transactions) persist(s *txnShell, before *txn.Transaction, out *txn.O
 	u.AddMeta(txnPrefix+s.id, s.t.Snapshot())
 	var e *ended
 	if out.Ended != nil {
-		e = &ended{commit: out.Ended.Commit, offsets: s.pending}
-		if err := ts.end(s, u, out.Ended); err != nil {
+		e = &ended{held: make(map[string]heldOffsets, len(s.pending))}
+		for groupID, offsets := range s.pending {
+			h := heldOffsets{offsets: offsets}
+			if out.Ended.Commit {
+				h.flight = &flight{offsets: ts.b.groups.standing(offsets)}
+			}
+			e.held[groupID] = h
+		}
+		if err := ts.end(s, u, out.Ended, e); err != nil {
 			u.Free()
 			s.t = before
 			return nil, err
@@ -227,13 +247,18 @@ func (ts *Transactions) persist(s *txnShell, before *txn.Transaction, out *txn.O
 		ts.mu.Unlock()
 	}
 	if e != nil {
+		for groupID, h := range e.held {
+			if h.flight != nil {
+				ts.b.groups.depart(groupID, h.flight)
+			}
+		}
 		e.lsn, s.pending, s.offsets = lsn, nil, 0
 	}
 	return e, nil
 }
 
 // end puts the end of a transaction into the unit: a marker for each partition, and the offsets, which are committed, or deleted where they wait.
-func (ts *Transactions) end(s *txnShell, u *Unit, x *txn.Ended) error {
+func (ts *Transactions) end(s *txnShell, u *Unit, x *txn.Ended, e *ended) error {
 	now := ts.b.clock.Now().UnixMilli()
 	var batch []byte
 	for _, place := range x.Partitions {
@@ -247,13 +272,16 @@ func (ts *Transactions) end(s *txnShell, u *Unit, x *txn.Ended) error {
 			return err
 		}
 	}
-	for groupID, offsets := range s.pending {
-		for i := range offsets {
-			o := &offsets[i]
-			u.AddMeta(txnOffsetKey(s.id, groupID, o.Topic, o.Partition), nil)
-			if _, ok := ts.b.Topic(o.Topic); ok && x.Commit {
-				u.AddMeta(offsetKey(groupID, o.Topic, o.Partition), o.committed(now).encode())
-			}
+	for groupID, h := range e.held {
+		for i := range h.offsets {
+			u.AddMeta(txnOffsetKey(s.id, groupID, h.offsets[i].Topic, h.offsets[i].Partition), nil)
+		}
+		if h.flight == nil {
+			continue
+		}
+		for i := range h.flight.offsets {
+			o := &h.flight.offsets[i]
+			u.AddMeta(offsetKey(groupID, o.Topic, o.Partition), o.committed(now).encode())
 		}
 	}
 	return nil
@@ -298,10 +326,36 @@ func (ts *Transactions) settle(e *ended) error {
 	if err := ts.b.journal.Wait(context.Background(), e.lsn); err != nil {
 		return err
 	}
-	for groupID, offsets := range e.offsets {
-		ts.b.groups.release(groupID, offsets, e)
+	for groupID, held := range e.held {
+		ts.b.groups.release(groupID, held, e)
 	}
 	return nil
+}
+
+// topicDeleted forgets the offsets in a deleted topic that transactions hold. After it none is ordered any more, and those that are on their way are the
+// groups' to forget.
+func (ts *Transactions) topicDeleted(topic string) {
+	in := func(o Offset) bool { return o.Topic == topic }
+	for _, s := range ts.all() {
+		s.mu.Lock()
+		stale := map[string][]byte{}
+		for groupID, offsets := range s.pending {
+			var gone, kept []Offset
+			for _, o := range offsets {
+				if in(o) {
+					gone = append(gone, o)
+					stale[txnOffsetKey(s.id, groupID, o.Topic, o.Partition)] = nil
+				} else {
+					kept = append(kept, o)
+				}
+			}
+			s.offsets -= len(gone)
+			s.pending[groupID] = kept // also if none is left: the group is held until the end
+			ts.b.groups.letGo(groupID, gone)
+		}
+		_ = ts.b.orderMeta(stale) // a journal that has failed ends the process
+		s.mu.Unlock()
+	}
 }
 
 // finish gives up the lock and waits for what a reply promises.
@@ -492,6 +546,7 @@ func (ts *Transactions) CommitOffsets(ctx context.Context, id string, producer i
 	}
 	// The group is asked first: a member that is fenced begins no transaction.
 	refused, err := ts.b.groups.mayHold(groupID, who, offsets)
+	offsets = ts.b.groups.standing(offsets)
 	if err != nil || refused != 0 || len(offsets) == 0 {
 		s.mu.Unlock()
 		return txn.OK, int16(refused), err

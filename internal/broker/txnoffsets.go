@@ -60,28 +60,58 @@ next:
 	return nil
 }
 
+// depart says that what a transaction holds is on its way to the journal's end; the transaction's lock is held.
+func (gs *Groups) depart(id string, f *flight) {
+	if s, err := gs.locked(id, false); err == nil && s != nil {
+		s.take(f)
+		s.mu.Unlock()
+	}
+}
+
+// letGo forgets that a transaction holds offsets in a topic that was deleted; its lock is held.
+func (gs *Groups) letGo(id string, offsets []Offset) {
+	s, err := gs.locked(id, false)
+	if err != nil || s == nil {
+		return
+	}
+	defer s.mu.Unlock()
+	for i := range offsets {
+		s.stabilize(&offsets[i])
+	}
+}
+
+// stabilize undoes for one offset what hold did; the group's lock is held.
+func (s *groupShell) stabilize(o *Offset) {
+	parts := s.unstable[o.Topic]
+	if parts == nil {
+		return
+	}
+	if parts[o.Partition]--; parts[o.Partition] <= 0 {
+		delete(parts, o.Partition)
+	}
+	if len(parts) == 0 {
+		delete(s.unstable, o.Topic)
+	}
+}
+
 // release lets offsets count that were held, or forgets them; the end of their transaction is durable.
-func (gs *Groups) release(id string, offsets []Offset, e *ended) {
+func (gs *Groups) release(id string, held heldOffsets, e *ended) {
 	s, err := gs.locked(id, false)
 	if err != nil || s == nil {
 		return
 	}
 	defer s.mu.Unlock()
 	s.inFlight--
+	for i := range held.offsets {
+		s.stabilize(&held.offsets[i])
+	}
+	if held.flight == nil {
+		return
+	}
+	s.land(held.flight)
 	now := gs.b.clock.Now().UnixMilli()
-	for i := range offsets {
-		o := &offsets[i]
-		if parts := s.unstable[o.Topic]; parts != nil {
-			if parts[o.Partition]--; parts[o.Partition] <= 0 {
-				delete(parts, o.Partition)
-			}
-			if len(parts) == 0 {
-				delete(s.unstable, o.Topic)
-			}
-		}
-		if _, ok := gs.b.Topic(o.Topic); !ok || !e.commit {
-			continue
-		}
+	for i := range held.flight.offsets {
+		o := &held.flight.offsets[i]
 		c := o.committed(now)
 		c.lsn = e.lsn
 		s.set(o.Topic, o.Partition, c)
