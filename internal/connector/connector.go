@@ -5,7 +5,11 @@
 // cannot be decoded is in Rows.Bad.
 package connector
 
-import "github.com/leat-io/leat/internal/column"
+import (
+	"math"
+
+	"github.com/leat-io/leat/internal/column"
+)
 
 // Source is a set of partitions. Its methods may be called by any goroutine.
 type Source interface {
@@ -69,7 +73,8 @@ type Rows struct {
 	// stand at their offsets.
 	Positions []int64
 	// Appended is when each row was appended to the log, in microseconds, which bounds how far ahead its event time may be;
-	// empty when the source does not know (a generator): then nothing is bounded.
+	// empty when the source does not know (a generator): then nothing is bounded. It is NotKnown for a row that has no such time: then it is bounded
+	// against the time of the epoch that reads it.
 	Appended []int64
 	// Raw gives the bytes of a row's record, for dead letters; nil when the source has none.
 	Raw func(row int) []byte
@@ -79,6 +84,9 @@ type Rows struct {
 	// Bad are the records in the range that could not be decoded.
 	Bad []Bad
 }
+
+// NotKnown is no time, in Rows.Appended.
+const NotKnown = math.MinInt64
 
 // Bad is one record that could not be decoded.
 type Bad struct {

@@ -206,7 +206,7 @@ func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
 	}
 	in.meta[2].Resize(in.meta[2].Type, n)
 	if e := spec.EventTime; e >= 0 && b.Cols[e] != nil {
-		bad += in.watermarks(t, b.Cols[e])
+		bad += in.watermarks(t, b.Cols[e], w.epoch.Now)
 	} else {
 		for i := range in.meta[2].I64 {
 			in.meta[2].I64[i] = NoTime
@@ -271,7 +271,7 @@ func (in *readerInstance) Make(col int, rows []int32, dst *column.Vector) {
 
 // watermarks runs the partition's maximum event time over the rows, in order, and writes each row's watermark. A row that
 // has no event time, or one too far ahead of its append, does not move it and is a dead letter; it returns how many.
-func (in *readerInstance) watermarks(t *readTask, times *column.Vector) (bad int) {
+func (in *readerInstance) watermarks(t *readTask, times *column.Vector, now int64) (bad int) {
 	spec := in.r.spec
 	ahead := spec.MaxAhead
 	if ahead == 0 {
@@ -301,8 +301,11 @@ func (in *readerInstance) watermarks(t *readTask, times *column.Vector) (bad int
 			case x == EndOfTime:
 				in.reason[i] = "event time is infinite"
 				bad++
-			case ahead > 0 && i < len(appended) && x > appended[i] && x-appended[i] > ahead:
+			case ahead > 0 && i < len(appended) && tooFar(x, appended[i], now, ahead):
 				in.reason[i] = "event time is too far ahead of the time at which the record was appended"
+				if appended[i] == connector.NotKnown {
+					in.reason[i] = "event time is too far ahead of now, and the record has no timestamp"
+				}
 				in.counts.FarFuture++
 				bad++
 			case x > top:
@@ -313,4 +316,12 @@ func (in *readerInstance) watermarks(t *readTask, times *column.Vector) (bad int
 	}
 	t.max = top
 	return bad
+}
+
+// tooFar tells whether an event time is further ahead of its record's append than allowed; without that, of the epoch's time.
+func tooFar(x, appended, now, ahead int64) bool {
+	if appended == connector.NotKnown {
+		appended = now
+	}
+	return x > appended && uint64(x)-uint64(appended) > uint64(ahead)
 }

@@ -286,3 +286,41 @@ func send(t *testing.T, c *kgo.Client, r *kgo.Record) kgo.ProduceResults {
 	defer cancel()
 	return c.ProduceSync(ctx, r)
 }
+
+// TestRecordsWithoutATimestamp: a record may have no timestamp (-1). That is a missing event time where the source takes the timestamp as such, and null
+// elsewhere: an event time of the record's own counts, and is bounded by now.
+func TestRecordsWithoutATimestamp(t *testing.T) {
+	t.Parallel()
+	n := start(t, config(t.TempDir()))
+	client := kafka(t, n)
+	create(t, client, "in", nil)
+	run(t, n, `CREATE SOURCE own (at timestamptz, WATERMARK FOR at AS at) INCLUDE timestamp AS written WITH (connector='kafka', topic='in') FORMAT PLAIN ENCODE JSON`)
+	run(t, n, `CREATE SOURCE theirs (at timestamptz, WATERMARK FOR written AS written) INCLUDE timestamp AS written WITH (connector='kafka', topic='in') FORMAT PLAIN ENCODE JSON`)
+	for _, s := range []string{"own", "theirs"} {
+		run(t, n, `CREATE MATERIALIZED VIEW w_`+s+` AS SELECT at, written FROM `+s)
+	}
+	now := time.Now().UTC().Truncate(time.Second)
+	put := func(at, written time.Time) {
+		must(t, send(t, client, &kgo.Record{Topic: "in", Value: []byte(fmt.Sprintf(`{"at":%q}`, at.Format(time.RFC3339))), Timestamp: written}).FirstErr())
+	}
+	none := time.UnixMilli(-1)
+	put(now, none)
+	put(now.Add(-time.Hour), now)
+	put(now.AddDate(30, 0, 0), none)
+	if got := run(t, n, `FLUSH; SELECT count(*) || '|' || count(written) FROM w_own`); got != "2|1" {
+		t.Errorf("with an event time of their own: %s records and timestamps, want 2|1", got)
+	}
+	if got := run(t, n, `SELECT count(*) || '|' || count(written) FROM w_theirs`); got != "1|1" {
+		t.Errorf("with the timestamp as event time: %s records and timestamps, want 1|1", got)
+	}
+	for source, want := range map[string][]string{
+		"own":    {"event time is too far ahead of now, and the record has no timestamp"},
+		"theirs": {"no event time: column written is null", "no event time: column written is null"},
+	} {
+		for i, letter := range consume(t, n, source+".errors", len(want)) {
+			if got := string(letter.Headers[0].Value); got != want[i] {
+				t.Errorf("%s: letter %d has the reason %q, want %q", source, i, got, want[i])
+			}
+		}
+	}
+}

@@ -120,15 +120,21 @@ func (s *Source) watch(ctx context.Context) {
 	for {
 		ask, cancel := context.WithTimeout(ctx, askTimeout)
 		topics, err := adm.ListTopics(ask, s.cluster.Topic) // first: what it is, then where it ends
-		var ends []int64
+		var ends, highs []int64
 		if err == nil {
 			ends, err = s.ask(ask, adm.ListCommittedOffsets)
+		}
+		if err == nil && s.hasOpen() { // after those: where both are the same, no transaction was open
+			highs, err = s.ask(ask, adm.ListEndOffsets)
 		}
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
-		s.learn(connector.Identity(topics[s.cluster.Topic].ID), ends, err)
+		s.learn(connector.Identity(topics[s.cluster.Topic].ID), ends, highs, err)
+		if err == nil {
+			s.lookAtRest(ctx, topics[s.cluster.Topic])
+		}
 		timer.Reset(askEvery)
 		select {
 		case <-ctx.Done():
@@ -139,7 +145,7 @@ func (s *Source) watch(ctx context.Context) {
 }
 
 // learn takes the cluster's answer.
-func (s *Source) learn(id connector.Identity, ends []int64, err error) {
+func (s *Source) learn(id connector.Identity, ends, highs []int64, err error) {
 	now := s.o.Clock.Now()
 	s.mu.Lock()
 	before, first := s.health.Err, s.health.Since.IsZero()
@@ -162,10 +168,16 @@ func (s *Source) learn(id connector.Identity, ends []int64, err error) {
 	for i, end := range ends {
 		if i == len(s.parts) {
 			at := s.at(i)
-			s.parts = append(s.parts, &partition{next: at, first: end})
+			s.parts = append(s.parts, &partition{next: at, first: end, seen: -1})
 			add[int32(i)] = kgo.NewOffset().At(at)
 		}
-		s.parts[i].end, s.parts[i].asked = end, now
+		p := s.parts[i]
+		p.end, p.asked = end, now
+		if i < len(highs) && highs[i] == end {
+			if p.quiet = end; p.next >= end {
+				p.settle()
+			}
+		}
 	}
 	wake := s.wake
 	s.mu.Unlock()

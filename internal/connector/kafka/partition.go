@@ -22,6 +22,8 @@ type partition struct {
 	end   int64     // as the cluster has said
 	asked time.Time // when it did; zero: not yet
 	first int64     // end when it was first said
+	seen  int64     // next when it was last said
+	quiet int64     // where it ended when no transaction was open
 }
 
 // span is the positions from a transaction's first record to behind its end, interleaved ones together.
@@ -42,6 +44,9 @@ func sizeOf(r *kgo.Record) int64 {
 func (p *partition) add(r *kgo.Record) int64 {
 	if r.Offset < p.next {
 		return 0
+	}
+	if r.Offset >= p.quiet {
+		p.settle()
 	}
 	p.next = r.Offset + 1
 	if r.Attrs.IsControl() {
@@ -72,6 +77,17 @@ func (p *partition) close(s span) {
 		p.spans = p.spans[:n-1]
 	}
 	p.spans = append(p.spans, s)
+}
+
+// settle ends the transactions that have no marker any more: compaction removes those of old transactions, and leaves the records. What began before the
+// partition was quiet had ended then.
+func (p *partition) settle() {
+	for id, from := range p.open {
+		if from < p.quiet {
+			delete(p.open, id)
+			p.close(span{from, p.next})
+		}
+	}
 }
 
 // whole is the end of what can be read without splitting a transaction; full says that there is no room to wait for a transaction's end.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -140,6 +141,13 @@ func (s *Source) ask(ctx context.Context, list func(context.Context, ...string) 
 	return out, nil
 }
 
+// hasOpen tells whether a partition has a transaction whose end has not come.
+func (s *Source) hasOpen() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.parts, func(p *partition) bool { return len(p.open) > 0 })
+}
+
 // Fetch implements connector.Fetched.
 func (s *Source) Fetch(from []int64, wake func(), dst []int64) []int64 {
 	s.mu.Lock()
@@ -173,7 +181,7 @@ func (s *Source) Fetch(from []int64, wake func(), dst []int64) []int64 {
 func (s *Source) seek(i int, at int64) {
 	p := s.parts[i]
 	freed := p.bytes
-	*p = partition{next: at, end: p.end, asked: p.asked, first: p.first}
+	*p = partition{next: at, end: p.end, asked: p.asked, first: p.first, quiet: p.quiet, seen: -1}
 	s.held -= freed
 	s.buffer.Release(freed)
 	s.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{s.cluster.Topic: {int32(i): {Epoch: -1, Offset: at}}})

@@ -15,9 +15,12 @@ import (
 type Record struct {
 	Offset     int64
 	Position   int64  // as in connector.Rows
-	Timestamp  int64  // milliseconds
+	Timestamp  int64  // milliseconds; NoTimestamp: it has none
 	Key, Value []byte // nil: null
 }
+
+// NoTimestamp is what Kafka's clients write, and its brokers take, for a record without a timestamp.
+const NoTimestamp = -1
 
 // Decoder decodes the records of one partition into some of a layout's columns. One goroutine uses it at a time.
 type Decoder struct {
@@ -70,6 +73,10 @@ func (d *Decoder) Row(rec *Record, out *connector.Rows) bool {
 		out.Bad = append(out.Bad, connector.Bad{Offset: rec.Offset, Position: rec.Position, Reason: reason, Data: bytes.Clone(rec.Value)})
 		return false
 	}
+	appended := rec.Timestamp * microsMilli
+	if rec.Timestamp == NoTimestamp {
+		appended = connector.NotKnown
+	}
 	for i, f := range d.columns {
 		v := out.Cols[i]
 		switch f.from {
@@ -80,7 +87,11 @@ func (d *Decoder) Row(rec *Record, out *connector.Rows) bool {
 		case fromOffset:
 			v.AppendInt64(rec.Offset)
 		case fromTimestamp:
-			v.AppendInt64(rec.Timestamp * microsMilli)
+			if appended == connector.NotKnown {
+				v.AppendNull()
+			} else {
+				v.AppendInt64(appended)
+			}
 		case fromTombstone:
 			v.AppendBool(rec.Value == nil)
 		case fromKey:
@@ -96,7 +107,7 @@ func (d *Decoder) Row(rec *Record, out *connector.Rows) bool {
 	if len(out.Positions) > 0 || rec.Position != rec.Offset {
 		out.Positions = append(out.Positions, rec.Position)
 	}
-	out.Appended = append(out.Appended, rec.Timestamp*microsMilli)
+	out.Appended = append(out.Appended, appended)
 	return true
 }
 
