@@ -151,8 +151,18 @@ func confluentGoTests(ctx context.Context, e *env, b *broker) []result {
 		if run.protocol != "" {
 			extra = []string{"TEST_CONSUMER_GROUP_PROTOCOL=" + run.protocol}
 		}
-		out, err := e.output(ctx, filepath.Join(src, "kafka"), extra, bin, "-test.v", "-test.timeout=14m", "-test.run=^"+run.test+"$")
-		for _, r := range goResults(out, err, "TestIntegration") {
+		tests := func(only ...string) []result {
+			args := append([]string{"-test.v", "-test.timeout=14m", "-test.run=^" + run.test + "$"}, only...)
+			out, err := e.output(ctx, filepath.Join(src, "kafka"), extra, bin, args...)
+			return goResults(out, err, "TestIntegration")
+		}
+		for _, r := range tests() {
+			// Some race with themselves, as librdkafka does when it learns of a topic while messages for it are queued (its issue 2033).
+			if r.outcome == failed && run.test == "TestIntegration" {
+				if again := tests("-testify.m=^" + r.name + "$"); len(again) == 1 && again[0].outcome == passed {
+					r = result{name: r.name + " (at the second try)"}
+				}
+			}
 			if run.protocol != "" {
 				r.name += ", " + run.protocol
 			}

@@ -28,7 +28,8 @@ async def create(name, partitions=1):
 
 
 async def send(name, values, partition=0, stamps=None, **conf):
-    async with AIOKafkaProducer(bootstrap_servers=BOOTSTRAP, **conf) as p:
+    # With acks=1, its default, a record may be acknowledged before it can be read.
+    async with AIOKafkaProducer(bootstrap_servers=BOOTSTRAP, acks="all", **conf) as p:
         for f in [await p.send(name, v, partition=partition, timestamp_ms=stamps[i] if stamps else None) for i, v in enumerate(values)]:
             await f
 
