@@ -179,6 +179,8 @@ type Broker struct {
 	partitions int
 	onTopics   watchers      // who waits for topics to be made
 	changes    atomic.Uint64 // of the topics
+	deletions  atomic.Uint64 // of topics; a start counts as one
+	flushed    uint64        // how many of them the database has on disk for sure; of the one who makes checkpoints
 	image      atomic.Pointer[topicImage]
 
 	ends    ends
@@ -219,6 +221,7 @@ func Open(o Options) (*Broker, error) {
 		return nil, fmt.Errorf("broker: %w", err)
 	}
 	b.logs = logs
+	b.deletions.Add(1)
 	b.ends.init()
 	if err := b.loadTopics(); err != nil {
 		return nil, err

@@ -13,11 +13,21 @@ import (
 // before that LSN.
 func (b *Broker) PrepareCheckpoint(ctx context.Context) (journal.LSN, error) {
 	upTo := b.journal.Durable()
-	// Records are in the files before they are durable in the journal; an end that is remembered must not lie among those.
-	durable := func(ctx context.Context) error { return b.journal.Wait(ctx, b.journal.Ordered()) }
+	var deleted uint64
+	durable := func(ctx context.Context) error {
+		deleted = b.deletions.Load() // those before the ends were taken, at least
+		// Records are in the files before they are durable in the journal; an end that is remembered must not lie among those.
+		if err := b.journal.Wait(ctx, b.journal.Ordered()); err != nil || deleted == b.flushed {
+			return err
+		}
+		// A folder may be that of another topic now, of the same name. The database must know before the folder's end is remembered: a replay that began
+		// with the old topic would take the files for leftovers of that one.
+		return b.kv.Flush()
+	}
 	if err := b.logs.Sync(ctx, durable); err != nil {
 		return 0, fmt.Errorf("broker: sync partition files: %w", err)
 	}
+	b.flushed = deleted
 	b.ends.mu.Lock()
 	b.ends.trim()
 	empty := len(b.ends.units) == 0

@@ -130,3 +130,36 @@ func TestATransactionOverATopicMadeAnew(t *testing.T) {
 	s.endTransaction(tx, true)
 	s.wantNoOffset("t")
 }
+
+// TestATopicMadeAnewBeforeACheckpointThatFailed deletes a topic and makes it anew; then a checkpoint records where the partitions end, and a crash keeps it from
+// getting further. The replay meets the old topic first, and leaves the files alone: they are the new one's.
+func TestATopicMadeAnewBeforeACheckpointThatFailed(t *testing.T) {
+	t.Parallel()
+	for _, written := range []bool{false, true} {
+		s := newStepped(t)
+		produce := func(values ...string) {
+			t.Helper()
+			s.pump(func() {
+				_, err := s.partition("t").Produce(context.Background(), s.batch(values...), -1)
+				s.must(err)
+			})
+		}
+		s.topic("t", 1)
+		produce("old", "older")
+		s.checkpoint()
+		if written {
+			produce("oldest")
+		}
+		s.pump(func() { s.must(s.b.DeleteTopic(context.Background(), "t")) })
+		s.topic("t", 1)
+		produce("new")
+		s.pump(func() {
+			_, err := s.b.PrepareCheckpoint(context.Background())
+			s.must(err)
+		})
+		s.crash(0, nil)
+		if got := s.read(s.partition("t"), ViewDurable); len(got) != 1 || got[0] != "new" {
+			t.Errorf("written %t: the topic has %q (%v)", written, got, s.partition("t").Err())
+		}
+	}
+}

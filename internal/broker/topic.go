@@ -381,6 +381,7 @@ func (b *Broker) deleteTopic(ctx context.Context, name string, check TopicCheck)
 	if err := b.journal.Wait(context.WithoutCancel(ctx), lsn); err != nil {
 		return err
 	}
+	b.deletions.Add(1)
 	b.topicsMu.Lock()
 	b.uninstall(t)
 	b.topicsMu.Unlock()
