@@ -206,8 +206,8 @@ func Open(o Options) (*Broker, error) {
 	if o.Journal == nil || o.KV == nil || o.FS == nil || o.Dir == "" {
 		return nil, errors.New("broker: Journal, KV, FS and Dir are needed")
 	}
-	if err := CheckConfigs(o.TopicDefaults); err != nil {
-		return nil, fmt.Errorf("broker: default topic settings: %w", err)
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("settings of the broker: %w", err)
 	}
 	b := &Broker{
 		o: o, journal: o.Journal, kv: o.KV, log: o.Logger, clock: o.Clock,
@@ -390,6 +390,7 @@ func (b *Broker) Bounds() Bounds {
 		MaxPartitions: o.MaxPartitions, MaxGroupSize: o.MaxGroupSize, OffsetsRetention: o.OffsetsRetention, ProducerExpiry: o.ProducerExpiry,
 		RetentionInterval: o.RetentionInterval, InitialRebalanceDelay: o.InitialRebalanceDelay, MinSession: o.MinSessionTimeout,
 		MaxSession: o.MaxSessionTimeout, ConsumerSession: o.ConsumerSessionTimeout, ConsumerHeartbeat: o.ConsumerHeartbeat,
+		TransactionMaxTimeout: o.TransactionMaxTimeout, TransactionalIDExpiry: o.TransactionalIDExpiry,
 	}
 }
 
@@ -399,6 +400,7 @@ type Bounds struct {
 	OffsetsRetention, ProducerExpiry, RetentionInterval time.Duration
 	InitialRebalanceDelay, MinSession, MaxSession       time.Duration
 	ConsumerSession, ConsumerHeartbeat                  time.Duration
+	TransactionMaxTimeout, TransactionalIDExpiry        time.Duration
 }
 
 // AutoCreates reports whether topics are made when clients ask for them.

@@ -32,6 +32,7 @@ func serverCommand() *cobra.Command {
 	rate := boundedSize{64 << 20, 64 << 10}
 	spanFlag(cmd.Flags(), &c.Core.Broker.CompactionInterval, "compaction-interval", 15*time.Second, 10*time.Millisecond, 24*time.Hour, "", "how often partitions are looked at for compaction")
 	cmd.Flags().Var(&rate, "compaction-rate", "what compaction may read and write in a second")
+	cmd.Flags().Var(&brokerConfigs{o: &c.Core.Broker}, "broker-config", "a setting of the broker under Kafka's name, such as group.initial.rebalance.delay.ms=0 or log.retention.hours=24; may be repeated, or have commas between")
 	alerts := &c.Core.Broker.LagAlerts
 	numberFlag(cmd.Flags(), &alerts.Records, "alert-lag-records", "", 0, 0, math.MaxInt64, "report a consumer group that has more than this left to read in a partition; 0: none")
 	spanFlag(cmd.Flags(), &alerts.Age, "alert-lag-time", 0, time.Millisecond, math.MaxInt64, "no alert", "report a consumer group whose next record to read is older than this; 0: none")

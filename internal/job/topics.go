@@ -46,7 +46,7 @@ func reader(s *catalog.Snapshot, id uint64) *catalog.Relation {
 func (m *Manager) makeTopics(r *catalog.Relation) error {
 	switch r.Kind {
 	case catalog.Table:
-		configs := map[string]string{"retention.ms": "-1"}
+		configs := map[string]string{"retention.ms": "-1", "retention.bytes": "-1"}
 		if !r.HasRowID() {
 			configs["cleanup.policy"] = "compact"
 		}

@@ -68,7 +68,7 @@ func (c call) topicConfigs(sr *kmsg.DescribeConfigsResponseResource) {
 			cfg.Source, cfg.IsDefault = kmsg.ConfigSourceDynamicTopicConfig, false
 			cfg.ConfigSynonyms = append(cfg.ConfigSynonyms, synonym(def.Name, value, cfg.Source))
 		}
-		node, hasSynonym := topicDefaultOf(def.Name)
+		node, hasSynonym := broker.NodeDefaultOf(def.Name)
 		if told, ok := c.s.b.TopicDefault(def.Name); ok {
 			if !explicit {
 				cfg.Source, cfg.IsDefault = kmsg.ConfigSourceStaticBrokerConfig, false

@@ -52,7 +52,7 @@ type configResource struct {
 
 var (
 	errTwice      = errors.New("the request names the resource, or one of its settings, twice")
-	errNoResource = errors.New("only the settings of topics (2) and groups (32) can be changed while the node runs")
+	errNoResource = errors.New("only the settings of topics (2) and groups (32) can be changed while the node runs; `leat server --broker-config NAME=VALUE` starts it with others of its own")
 )
 
 var errNoValue = errors.New("a setting has no value")

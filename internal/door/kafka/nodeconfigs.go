@@ -15,27 +15,6 @@ type nodeConfig struct {
 	kind        kmsg.ConfigType
 }
 
-// topicDefaults is what Kafka calls the node's default of a topic setting, where that is not the same name with "log." before it.
-var topicDefaults = map[string]string{
-	"compression.gzip.level": "compression.gzip.level", "compression.lz4.level": "compression.lz4.level", "compression.type": "compression.type",
-	"compression.zstd.level": "compression.zstd.level", "delete.retention.ms": "log.cleaner.delete.retention.ms",
-	"file.delete.delay.ms": "log.segment.delete.delay.ms", "flush.messages": "log.flush.interval.messages", "flush.ms": "log.flush.interval.ms",
-	"max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms", "max.message.bytes": "message.max.bytes",
-	"min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio", "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
-	"min.insync.replicas": "min.insync.replicas", "segment.index.bytes": "log.index.size.max.bytes", "segment.ms": "log.roll.ms",
-	"segment.jitter.ms": "log.roll.jitter.ms", "unclean.leader.election.enable": "unclean.leader.election.enable",
-	// No node-wide default:
-	"follower.replication.throttled.replicas": "", "leader.replication.throttled.replicas": "", "remote.storage.enable": "",
-}
-
-// topicDefaultOf is the name of the node's setting that a topic's falls back to.
-func topicDefaultOf(name string) (node string, ok bool) {
-	if node, ok = topicDefaults[name]; ok {
-		return node, node != ""
-	}
-	return "log." + name, true
-}
-
 // nodeConfigs are the node's settings as DescribeConfigs shows them. Debezium reads default.replication.factor, others num.partitions; some tools take the
 // cluster's version from inter.broker.protocol.version, which brokers of 4.0 and later do not have any more.
 func (c call) nodeConfigs() []nodeConfig {
@@ -84,11 +63,13 @@ func (c call) nodeConfigs() []nodeConfig {
 		{"process.roles", "broker,controller", list},
 		{"producer.id.expiration.ms", ms(bounds.ProducerExpiry), integer},
 		{"socket.request.max.bytes", number(int(o.MaxRequestBytes)), integer},
+		{"transaction.max.timeout.ms", ms(bounds.TransactionMaxTimeout), integer},
 		{"transaction.state.log.min.isr", "1", integer},
 		{"transaction.state.log.replication.factor", "1", short},
+		{"transactional.id.expiration.ms", ms(bounds.TransactionalIDExpiry), integer},
 	}
 	for _, def := range broker.TopicConfigs {
-		node, ok := topicDefaultOf(def.Name)
+		node, ok := broker.NodeDefaultOf(def.Name)
 		if !ok {
 			continue
 		}

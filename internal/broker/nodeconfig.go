@@ -1,0 +1,154 @@
+package broker
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// nodeDefaults is what Kafka calls the node's default of a topic setting, where that is not the same name with "log." before it.
+var nodeDefaults = map[string]string{
+	"compression.gzip.level": "compression.gzip.level", "compression.lz4.level": "compression.lz4.level", "compression.type": "compression.type",
+	"compression.zstd.level": "compression.zstd.level", "delete.retention.ms": "log.cleaner.delete.retention.ms",
+	"file.delete.delay.ms": "log.segment.delete.delay.ms", "flush.messages": "log.flush.interval.messages", "flush.ms": "log.flush.interval.ms",
+	"max.compaction.lag.ms": "log.cleaner.max.compaction.lag.ms", "max.message.bytes": "message.max.bytes",
+	"min.cleanable.dirty.ratio": "log.cleaner.min.cleanable.ratio", "min.compaction.lag.ms": "log.cleaner.min.compaction.lag.ms",
+	"min.insync.replicas": "min.insync.replicas", "segment.index.bytes": "log.index.size.max.bytes", "segment.ms": "log.roll.ms",
+	"segment.jitter.ms": "log.roll.jitter.ms", "unclean.leader.election.enable": "unclean.leader.election.enable",
+	// No node-wide default:
+	"follower.replication.throttled.replicas": "", "leader.replication.throttled.replicas": "", "remote.storage.enable": "",
+}
+
+// NodeDefaultOf is the name of the node's setting that a topic's falls back to; false if there is none.
+func NodeDefaultOf(topicSetting string) (name string, ok bool) {
+	if name, ok = nodeDefaults[topicSetting]; ok {
+		return name, name != ""
+	}
+	return "log." + topicSetting, true
+}
+
+// nodeConfig is a setting of the node, under Kafka's name, that it can be started with.
+type nodeConfig struct {
+	name string
+	unit time.Duration // of a length of time; 0: a number
+	min  int64
+	max  int64
+	set  func(o *Options, n int64)
+}
+
+func lengthOf(field func(o *Options) *time.Duration, unit time.Duration) func(*Options, int64) {
+	return func(o *Options, n int64) { *field(o) = time.Duration(n) * unit }
+}
+
+var nodeConfigs = []nodeConfig{
+	{"group.consumer.heartbeat.interval.ms", time.Millisecond, 100, 15_000, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerHeartbeat }, time.Millisecond)},
+	{"group.consumer.session.timeout.ms", time.Millisecond, 1000, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerSessionTimeout }, time.Millisecond)},
+	{"group.initial.rebalance.delay.ms", time.Millisecond, 0, math.MaxInt32, func(o *Options, n int64) {
+		if o.InitialRebalanceDelay = time.Duration(n) * time.Millisecond; n == 0 {
+			o.InitialRebalanceDelay = -1 // zero is the default
+		}
+	}},
+	{"group.max.session.timeout.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.MaxSessionTimeout }, time.Millisecond)},
+	{"group.max.size", 0, 1, 100_000, func(o *Options, n int64) { o.MaxGroupSize = int(n) }},
+	{"group.min.session.timeout.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.MinSessionTimeout }, time.Millisecond)},
+	{"log.retention.check.interval.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.RetentionInterval }, time.Millisecond)},
+	{"offsets.retention.minutes", time.Minute, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.OffsetsRetention }, time.Minute)},
+	{"producer.id.expiration.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ProducerExpiry }, time.Millisecond)},
+	{"transaction.max.timeout.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.TransactionMaxTimeout }, time.Millisecond)},
+	{"transactional.id.expiration.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.TransactionalIDExpiry }, time.Millisecond)},
+}
+
+// elsewhere are settings of the node that are given in another way, or not at all.
+var elsewhere = map[string]string{
+	"auto.create.topics.enable": "--auto-create-topics sets it",
+	"num.partitions":            "--default-partitions sets it",
+	"log.cleaner.backoff.ms":    "--compaction-interval sets it",
+	"log.dirs":                  "--data sets it",
+	"log.dir":                   "--data sets it",
+	"listeners":                 "--kafka sets it",
+	"advertised.listeners":      "--kafka sets it",
+	"group.consumer.max.size":   "group.max.size holds for the groups of both protocols",
+	"log.cleanup.policy":        "cleanup.policy is a topic's own",
+}
+
+// NodeConfigNames are the names that SetNodeConfig takes.
+func NodeConfigNames() []string {
+	names := []string{"log.retention.hours", "log.retention.minutes"}
+	for _, c := range nodeConfigs {
+		names = append(names, c.name)
+	}
+	for _, def := range TopicConfigs {
+		if name, ok := NodeDefaultOf(def.Name); ok && elsewhere[name] == "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// SetNodeConfig sets a setting of the node under Kafka's name: one of its own, or the default of a topic's.
+func (o *Options) SetNodeConfig(name, value string) error {
+	if where := elsewhere[name]; where != "" {
+		return fmt.Errorf("%w: %s: %s", ErrInvalidConfig, name, where)
+	}
+	wrong := func(err error) error { return fmt.Errorf("%w: %s = %q: %w", ErrInvalidConfig, name, value, err) }
+	for _, c := range nodeConfigs {
+		if c.name != name {
+			continue
+		}
+		most := c.max
+		if c.unit > 0 {
+			most = min(most, math.MaxInt64/int64(c.unit))
+		}
+		if err := within(c.min, most)(value); err != nil {
+			return wrong(err)
+		}
+		n, _ := strconv.ParseInt(value, 10, 64)
+		c.set(o, n)
+		return nil
+	}
+	for unit, ms := range map[string]int64{"log.retention.hours": 3_600_000, "log.retention.minutes": 60_000} {
+		if name != unit {
+			continue
+		}
+		if err := within(-1, math.MaxInt64/ms)(value); err != nil {
+			return wrong(err)
+		}
+		n, _ := strconv.ParseInt(value, 10, 64)
+		if n < 0 {
+			return o.SetNodeConfig("log.retention.ms", "-1")
+		}
+		return o.SetNodeConfig("log.retention.ms", strconv.FormatInt(n*ms, 10))
+	}
+	for _, def := range TopicConfigs {
+		if node, ok := NodeDefaultOf(def.Name); !ok || node != name {
+			continue
+		}
+		if err := def.check(value); err != nil {
+			return wrong(err)
+		}
+		if o.TopicDefaults == nil {
+			o.TopicDefaults = map[string]string{}
+		}
+		o.TopicDefaults[def.Name] = value
+		return nil
+	}
+	return fmt.Errorf("%w: %q cannot be set; there are %s", ErrInvalidConfig, clip(name), strings.Join(NodeConfigNames(), ", "))
+}
+
+// check refuses settings that do not go together; the defaults are filled in.
+func (o *Options) check() error {
+	ms := func(d time.Duration) int64 { return d.Milliseconds() }
+	switch {
+	case o.MinSessionTimeout > o.MaxSessionTimeout:
+		return fmt.Errorf("%w: group.min.session.timeout.ms (%d) is more than group.max.session.timeout.ms (%d)", ErrInvalidConfig, ms(o.MinSessionTimeout), ms(o.MaxSessionTimeout))
+	case o.ConsumerSessionTimeout > o.MaxSessionTimeout:
+		return fmt.Errorf("%w: group.consumer.session.timeout.ms (%d) is more than group.max.session.timeout.ms (%d)", ErrInvalidConfig, ms(o.ConsumerSessionTimeout), ms(o.MaxSessionTimeout))
+	case o.ConsumerHeartbeat >= o.ConsumerSessionTimeout:
+		return fmt.Errorf("%w: group.consumer.heartbeat.interval.ms (%d) must be less than group.consumer.session.timeout.ms (%d)", ErrInvalidConfig, ms(o.ConsumerHeartbeat), ms(o.ConsumerSessionTimeout))
+	}
+	return CheckConfigs(o.TopicDefaults)
+}
