@@ -185,6 +185,45 @@ func TestSnapshotsBehindTheCut(t *testing.T) {
 	}
 }
 
+// TestASnapshotBelowTheRecordedEndStays rolls often enough after a checkpoint to push the snapshots out that a restart can use.
+func TestASnapshotBelowTheRecordedEndStays(t *testing.T) {
+	t.Parallel()
+	fs := vfs.NewCrashable()
+	now := clock.NewManual(time.UnixMilli(1_000_000))
+	m := openManager(t, fs, now)
+	l := openLog(t, m, "t-0", Config{RetentionBytes: 1})
+	next := int64(0)
+	write := func(producer int64, seq int32) {
+		t.Helper()
+		b := record.NewBuilder(record.None)
+		b.ProducerID, b.ProducerEpoch, b.BaseSequence = producer, 0, seq
+		b.Append(1000, nil, []byte("x"))
+		out := b.Build(nil)
+		record.Patch(out, next, 1)
+		must(t, l.Append(out))
+		next++
+	}
+	write(7, 0)
+	must(t, l.Roll())
+	write(8, 0)
+	more := func(context.Context) error { write(8, 1); return nil } // behind the end that is recorded
+	must(t, m.Sync(t.Context(), more))
+	if _, deleted, err := l.ApplyRetention(now.Now(), next); err != nil || deleted != 1 {
+		t.Fatal(deleted, err)
+	}
+	for seq := range int32(4) {
+		write(8, 2+seq)
+		must(t, l.Roll())
+	}
+	must(t, vfs.SyncDir(fs, "log/t-0"))
+	l = openLog(t, openManager(t, vfs.CrashClone(fs, 0, nil), now), "t-0", Config{})
+	ps, err := l.Producers()
+	must(t, err)
+	if states := ps.States(); len(states) != 2 || states[0].ID != 7 {
+		t.Errorf("the producers are %+v: one of them is forgotten", states)
+	}
+}
+
 // failingFS fails what a function says.
 type failingFS struct {
 	vfs.FS

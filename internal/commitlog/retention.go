@@ -203,7 +203,7 @@ func (l *Log) forgetSnapshots(names []string) error {
 	return nil
 }
 
-// keptSnapshots: the last one may be torn by a crash.
+// keptSnapshots: the last one may be torn by a crash. Besides, one that is not behind the recorded end is kept.
 const keptSnapshots = 2
 
 // writeSnapshot writes the producers' state at the end of the log; mu is held.
@@ -224,6 +224,7 @@ func (l *Log) writeSnapshot() error {
 		err = cerr
 	}
 	if err != nil {
+		_ = fs.Remove(path) // it would be counted as one that is kept
 		return fmt.Errorf("write producer snapshot: %w", err)
 	}
 	l.snapshotAt = l.end
@@ -232,8 +233,11 @@ func (l *Log) writeSnapshot() error {
 	if err != nil {
 		return err
 	}
+	usable := false // by a start that cuts the log at the recorded end
 	for i, at := range snapshotOffsets(names) {
-		if i >= keptSnapshots {
+		first := !usable && at <= l.recorded
+		usable = usable || first
+		if i >= keptSnapshots && !first {
 			if err := fs.Remove(l.snapshotPath(at)); err != nil {
 				return err
 			}
