@@ -128,24 +128,32 @@ func (w *bulkWriter) Close() error {
 	return errors.Join(w.err, w.File.Close())
 }
 
-// bulkReader is a table that is read from its start to its end, by one goroutine at a time. A read that follows the one before takes what comes
-// next along.
+// bulkReader is a table that is read from its start to its end, by one goroutine at a time: what follows on several reads in a row takes what comes
+// next along. Pebble also takes it for an iterator that is moved on by seeks, which leaves most of the file out.
 type bulkReader struct {
 	vfs.File
 	buf   *[bulkBytes]byte // nil: empty
 	start int64            // of buf's bytes in the file
 	n     int
 	next  int64 // where the last read ended
+	row   int   // reads that each followed the one before
 }
+
+// bulkAfter is how many reads must have followed each other for more than what is asked for to be read.
+const bulkAfter = 2
 
 // ReadAt implements File.
 func (r *bulkReader) ReadAt(p []byte, off int64) (int, error) {
-	follows := off == r.next
+	if off == r.next {
+		r.row++
+	} else {
+		r.row = 0
+	}
 	r.next = off + int64(len(p))
 	if r.n > 0 && off >= r.start && r.next <= r.start+int64(r.n) {
 		return copy(p, r.buf[off-r.start:]), nil
 	}
-	if !follows || len(p) > bulkBytes {
+	if r.row < bulkAfter || len(p) > bulkBytes {
 		return r.File.ReadAt(p, off)
 	}
 	if r.buf == nil {

@@ -45,8 +45,8 @@ const l0Threshold = 16
 type Options struct {
 	FS            vfs.FS
 	Dir           string
-	CacheBytes    int64 // what the cache always has; 0: 64 MiB
-	MemTableBytes int64 // 0: 16 MiB. The cache also has what four of them leave free.
+	CacheBytes    int64 // of the block cache, beside two memtables; 0: 64 MiB
+	MemTableBytes int64 // 0: 16 MiB
 	Logger        *slog.Logger
 	// Fatal is called when Pebble cannot go on (a disk that fails); nil ends the process.
 	Fatal func(msg string)
@@ -81,9 +81,9 @@ func Open(o Options) (*DB, error) {
 	if err := vfs.MkdirAll(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	// Pebble takes its memtables out of the cache. Without room for all of them there would be times without a cache, in which each look at
-	// a filter or an index is a read.
-	o.CacheBytes += memTables * o.MemTableBytes
+	// Pebble takes its memtables out of the cache. There are mostly two, one that is written to and one that is being flushed; without room for
+	// them there would be little left for filters and indexes, and each look at one a read.
+	o.CacheBytes += 2 * o.MemTableBytes
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref() // the database holds its own reference
 	room := newPatience(o.Logger)
@@ -154,7 +154,7 @@ func (d *DB) Memory() (cache, memtables int64) {
 	return m.BlockCache.Size, int64(m.MemTable.Size)
 }
 
-// Limits are the bounds of both; that of the cache is also that of both together.
+// Limits are the bounds of both. The cache gives way to memtables: as long as its own bound is above theirs, it is that of both together.
 func (d *DB) Limits() (cache, memtables int64) { return d.cacheBytes, d.memTables }
 
 // Metrics returns Pebble's.
