@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/leat-io/leat/internal/broker"
 	"github.com/leat-io/leat/internal/catalog"
@@ -162,6 +163,7 @@ func (m *Manager) CatchUp(ctx context.Context) error {
 			}
 		}
 	}
+	defer m.reportCatchUp(after)()
 	for _, p := range after {
 		if m.o.Broker.StorageLow() {
 			return nil
@@ -174,6 +176,47 @@ func (m *Manager) CatchUp(ctx context.Context) error {
 		}
 	}
 	return m.o.Applier.Publish(m.o.Journal.Durable())
+}
+
+// catchUpReports is how long a start may wait for tables without a word; after that it says how far it is, again and again.
+const (
+	catchUpReportFirst = 2 * time.Second
+	catchUpReportEvery = 10 * time.Second
+)
+
+// reportCatchUp says how much of the tables has still to be read, until what it returns is called.
+func (m *Manager) reportCatchUp(after []Position) (stop func()) {
+	done := make(chan struct{})
+	var reporter sync.WaitGroup
+	reporter.Go(func() {
+		timer := m.o.Clock.NewTimer(catchUpReportFirst)
+		defer timer.Stop()
+		for begun := m.o.Clock.Now(); ; {
+			select {
+			case <-done:
+				return
+			case <-timer.C():
+			}
+			left, tables := int64(0), map[uint64]bool{}
+			for _, p := range after {
+				at := int64(0)
+				if c := m.Committed(p.Relation); p.Partition < len(c) {
+					at = c[p.Partition]
+				}
+				if p.Offset > at {
+					left += p.Offset - at
+					tables[p.Relation] = true
+				}
+			}
+			m.log.Info("starting: the views get what was written to tables before; the doors open when they have it",
+				"tables", len(tables), "records_left", left, "seconds", int64(m.o.Clock.Now().Sub(begun).Seconds()))
+			timer.Reset(catchUpReportEvery)
+		}
+	})
+	return func() {
+		close(done)
+		reporter.Wait()
+	}
 }
 
 // ends are where the island's sources over the log can be read to now: open transactions are not waited for.

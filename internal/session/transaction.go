@@ -204,9 +204,18 @@ func (s *Session) savepoint(st *ast.Transaction, explicit bool) (string, error) 
 		return tag, nil
 	}
 	p := &t.saves[at]
-	for _, tab := range t.ordered {
-		tab.undo(p.records[tab])
-	}
+	t.ordered = slices.DeleteFunc(t.ordered, func(tab *txTable) bool {
+		n, had := p.records[tab]
+		if had {
+			tab.undo(n)
+			return false
+		}
+		// First written to since: others may do so now.
+		tab.release()
+		delete(t.tables, tab.relation.ID)
+		s.e.locks.release(tab.w)
+		return true
+	})
 	t.bytes = p.bytes
 	t.saves = slices.Delete(t.saves, at+1, len(t.saves))
 	s.failed = false
