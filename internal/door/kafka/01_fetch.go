@@ -116,6 +116,7 @@ type fetchRun struct {
 	left    int // bytes that still fit
 	bytes   int
 	failed  bool
+	cut     bool // there is more than the limits let through
 }
 
 func (f *fetchRun) run(ctx context.Context) error {
@@ -159,18 +160,26 @@ func (f *fetchRun) run(ctx context.Context) error {
 	}
 }
 
+// enough reports whether the answer need not wait. What the client wants at least counts as far as it may have it at all: where there is more than fits,
+// waiting would bring no more.
 func (f *fetchRun) enough() bool {
-	return f.failed || f.bytes > 0 && f.bytes >= int(min(f.req.MinBytes, f.c.s.o.MaxFetchBytes)) || len(f.want) == 0
+	return f.failed || len(f.want) == 0 || f.bytes >= min(int(f.req.MinBytes), f.most()) || f.cut && f.bytes > 0
+}
+
+// most is how many bytes the answer may have, but for the one batch that it may always have.
+func (f *fetchRun) most() int {
+	most := int(f.c.s.o.MaxFetchBytes)
+	if f.req.MaxBytes > 0 {
+		most = min(most, int(f.req.MaxBytes))
+	}
+	return most
 }
 
 // collect reads what there is now.
 func (f *fetchRun) collect() {
 	f.resp.parts = f.resp.parts[:0]
-	f.bytes, f.failed = 0, false
-	f.left = int(f.c.s.o.MaxFetchBytes)
-	if f.req.MaxBytes > 0 {
-		f.left = min(f.left, int(f.req.MaxBytes))
-	}
+	f.bytes, f.failed, f.cut = 0, false, false
+	f.left = f.most()
 	for _, fp := range f.want {
 		out := f.read(fp)
 		f.bytes += out.size()
@@ -219,6 +228,10 @@ func (f *fetchRun) read(fp *fetchPartition) fetched {
 	if f.resp.committed {
 		view = broker.ViewCommitted
 	}
+	end := high
+	if f.resp.committed {
+		end = min(high, out.stable)
+	}
 	limit := min(int(fp.maxBytes), f.left)
 	first := f.bytes == 0
 	var chunk commitlog.Chunk
@@ -236,6 +249,7 @@ func (f *fetchRun) read(fp *fetchPartition) fetched {
 		}
 		return out
 	}
+	f.cut = f.cut || max(chunk.Next, fp.offset) < end
 	if f.resp.committed && chunk.Len() > 0 {
 		if out.aborted, err = p.Aborted(fp.offset, chunk.Next); err != nil {
 			chunk.Release()

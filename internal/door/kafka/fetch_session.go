@@ -17,16 +17,21 @@ type sessions struct {
 	mu    sync.Mutex
 	byID  map[int32]*session
 	tick  uint64
+	parts int // partitions of all sessions
 }
 
-// maxSessionPartitions bounds what one session remembers; a larger fetch is served without a session.
-const maxSessionPartitions = 200_000
+// Bounds of what one session remembers, and of what all do. A larger fetch is served without a session; of the sessions the oldest give way.
+const (
+	maxSessionPartitions  = 200_000
+	maxSessionsPartitions = 500_000
+)
 
 type session struct {
 	id     int32
 	mu     sync.Mutex // held while a fetch runs
 	epoch  int32      // that the next request must have
 	used   uint64     // under sessions.mu
+	parts  int        // under sessions.mu: partitions that are counted there
 	order  []*fetchPartition
 	byKey  map[sessionKey]*fetchPartition
 	topics map[fetchTopic]*fetchTopic
@@ -77,7 +82,39 @@ func (ss *sessions) open(req *kmsg.FetchRequest) (*session, []*fetchPartition, i
 	}
 	s.epoch = nextEpoch(s.epoch)
 	s.update(req)
+	ss.mu.Lock()
+	ss.count(s)
+	ss.mu.Unlock()
 	return s, s.order, 0
+}
+
+// count takes note of how many partitions a session has, whose lock is held, and makes room if that are too many; mu is held.
+func (ss *sessions) count(s *session) {
+	if ss.byID[s.id] != s {
+		return // it has given way meanwhile
+	}
+	ss.parts += len(s.order) - s.parts
+	s.parts = len(s.order)
+	for ss.parts > maxSessionsPartitions && len(ss.byID) > 1 {
+		ss.forget(ss.oldest(s))
+	}
+}
+
+// oldest is the session that was unused for longest, but for one; mu is held.
+func (ss *sessions) oldest(but *session) *session {
+	var oldest *session
+	for _, o := range ss.byID {
+		if o != but && (oldest == nil || o.used < oldest.used) {
+			oldest = o
+		}
+	}
+	return oldest
+}
+
+// forget ends a session; mu is held.
+func (ss *sessions) forget(s *session) {
+	ss.parts -= s.parts
+	delete(ss.byID, s.id)
 }
 
 // nextEpoch counts up and wraps to 1, since 0 begins a session.
@@ -93,8 +130,10 @@ func (ss *sessions) close(id int32) {
 		return
 	}
 	ss.mu.Lock()
-	delete(ss.byID, id)
-	ss.mu.Unlock()
+	defer ss.mu.Unlock()
+	if s := ss.byID[id]; s != nil {
+		ss.forget(s)
+	}
 }
 
 // create makes a session, whose lock is held. The one unused for longest gives way.
@@ -107,13 +146,7 @@ func (ss *sessions) create(want []*fetchPartition) *session {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if len(ss.byID) >= ss.limit {
-		var oldest *session
-		for _, o := range ss.byID {
-			if oldest == nil || o.used < oldest.used {
-				oldest = o
-			}
-		}
-		delete(ss.byID, oldest.id)
+		ss.forget(ss.oldest(nil))
 	}
 	for s.id == 0 || ss.byID[s.id] != nil {
 		s.id = rand.Int32N(1<<31-1) + 1
@@ -121,6 +154,7 @@ func (ss *sessions) create(want []*fetchPartition) *session {
 	ss.tick++
 	s.used = ss.tick
 	ss.byID[s.id] = s
+	ss.count(s)
 	return s
 }
 
