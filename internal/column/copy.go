@@ -138,9 +138,20 @@ func (v *Vector) AppendRows(src *Vector, rows []int32) {
 		at := len(v.Off)
 		v.Off = growLen(v.Off, len(rows))
 		off, data := v.Off[at:], v.Data
-		for i, r := range rows {
-			data = append(data, src.Data[src.Off[r]:src.Off[r+1]]...)
-			off[i] = uint32(len(data))
+		for i := 0; i < len(rows); { // rows that follow each other are one piece
+			from := rows[i]
+			next := from + 1
+			j := i + 1
+			for j < len(rows) && rows[j] == next {
+				next++
+				j++
+			}
+			base := uint32(len(data)) - src.Off[from]
+			data = append(data, src.Data[src.Off[from]:src.Off[next]]...)
+			for k, end := range src.Off[from+1 : next+1] {
+				off[i+k] = base + end
+			}
+			i = j
 		}
 		v.Data = data
 	}

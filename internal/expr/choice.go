@@ -17,6 +17,8 @@ type choiceEval struct {
 	from     []uint16 // per row, the branch, for results of variable width
 	vecs     []*column.Vector
 	parts    []TextCol // the same, of results of variable width
+	consts   []byte    // those of parts that are constants, and where they end
+	ends     [][2]uint32
 }
 
 func newCase(args []unit, t column.Type) *choiceEval {
@@ -195,34 +197,46 @@ func (e *choiceEval) assemble(sel []int32, n int) {
 	if rows == nil {
 		rows = allRows(n)
 	}
-	e.parts = e.parts[:0]
+	e.parts, e.consts = e.parts[:0], e.consts[:0]
+	e.ends = slices.Grow(e.ends[:0], len(e.vecs))[:len(e.vecs)]
 	for b, v := range e.vecs {
 		part := TextCol{off: noTexts, mask: 0}
 		if v != nil {
 			part = TextCol{off: v.Off, data: v.Data, mask: -1}
 			if e.branches[b].konst {
 				part.mask = 0
+				from := len(e.consts)
+				e.consts = append(append(e.consts, v.Bytes(0)...), make([]byte, 16)...) // to be copied with a fixed size
+				e.ends[b] = [2]uint32{0, uint32(len(v.Bytes(0)))}
+				part.data, part.off = e.consts[from:], e.ends[b][:]
 			}
 		}
 		e.parts = append(e.parts, part)
 	}
-	buf, off := e.out.Data[:0], e.out.Off[:n+1]
+	buf, off := e.out.Data[:cap(e.out.Data)], e.out.Off[:n+1]
 	off[0] = 0
-	next := 0
+	next, at := 0, 0
 	for _, row := range rows {
 		for ; next < int(row); next++ {
-			off[next+1] = uint32(len(buf))
+			off[next+1] = uint32(at)
 		}
 		p := &e.parts[e.from[row]]
 		i := int(row) & p.mask
-		buf = append(buf, p.data[p.off[i]:p.off[i+1]]...)
+		from, size := int(p.off[i]), int(p.off[i+1]-p.off[i])
+		if size <= 16 && from+16 <= len(p.data) && at+16 <= len(buf) { // what is written too much is written over
+			*(*[16]byte)(buf[at:]) = *(*[16]byte)(p.data[from:])
+		} else {
+			buf = append(buf[:at], p.data[from:from+size]...)
+			buf = buf[:cap(buf)]
+		}
+		at += size
 		next++
-		off[next] = uint32(len(buf))
+		off[next] = uint32(at)
 	}
 	for ; next < n; next++ {
-		off[next+1] = uint32(len(buf))
+		off[next+1] = uint32(at)
 	}
-	e.out.Data = buf
+	e.out.Data = buf[:at]
 }
 
 // noTexts are the ends of texts of which there are none.
@@ -382,12 +396,16 @@ func (e *inEval) inTexts(t TextCol, rows []int32) {
 		}
 		return
 	}
-	for _, row := range rows {
-		x, found := t.word(row), 0
-		for _, y := range e.words {
-			found |= asInt(x.is(y))
+	inside := t.inside(rows)
+	for _, row := range rows[:inside] {
+		found := 0
+		for i := range e.words {
+			found |= asInt(e.words[i].is(t.off, t.data, row))
 		}
 		out[row] = found != 0
+	}
+	for _, row := range rows[inside:] {
+		out[row] = slices.Contains(e.words, wordOf(t.At(row)))
 	}
 }
 

@@ -382,8 +382,15 @@ func equalTexts(c *Call, want bool) {
 		a, b = b, a
 	}
 	if b.mask == 0 { // with a constant, most lengths differ
-		k := b.At(0)
-		for _, row := range c.Rows() {
+		k, rows := b.At(0), c.Rows()
+		if len(k) <= 8 && a.mask != 0 {
+			word, inside := wordOf(k), a.inside(rows)
+			for _, row := range rows[:inside] {
+				out[row] = word.is(a.off, a.data, row) == want
+			}
+			rows = rows[inside:]
+		}
+		for _, row := range rows {
 			x := a.At(row)
 			out[row] = (len(x) == len(k) && string(x) == string(k)) == want
 		}
@@ -410,9 +417,14 @@ func selectTexts(s *Site, want bool) selectKernel {
 		a, rows := c.Texts(1-k), c.Rows()
 		n := len(dst)
 		dst = grow(dst, len(rows))
-		for _, row := range rows {
+		inside := a.inside(rows)
+		for _, row := range rows[:inside] {
 			dst[n] = row
-			n += asInt(a.word(row).is(word)) ^ no
+			n += asInt(word.is(a.off, a.data, row)) ^ no
+		}
+		for _, row := range rows[inside:] {
+			dst[n] = row
+			n += asInt(wordOf(a.At(row)) == word) ^ no
 		}
 		return dst[:n]
 	}

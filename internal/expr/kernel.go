@@ -1,8 +1,6 @@
 package expr
 
 import (
-	"encoding/binary"
-
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/decimal"
 	"github.com/leat-io/leat/internal/pgerr"
@@ -158,40 +156,6 @@ func (c *Call) allBytes(t TextCol) ([]byte, bool) {
 func (t TextCol) At(row int32) []byte {
 	i := int(row) & t.mask
 	return t.data[t.off[i]:t.off[i+1]:t.off[i+1]]
-}
-
-// shortText is a text of up to eight bytes in two words, which are compared without a call and, where lengths are anything, without a branch. A longer
-// text is equal to none of them.
-type shortText struct {
-	bytes uint64
-	size  int
-}
-
-func wordOf(s []byte) shortText {
-	if len(s) > 8 {
-		return shortText{size: len(s)}
-	}
-	var b [8]byte
-	copy(b[:], s)
-	return shortText{binary.LittleEndian.Uint64(b[:]), len(s)}
-}
-
-// is tells whether two are equal, without a branch.
-func (x shortText) is(y shortText) bool { return x.bytes^y.bytes|uint64(x.size^y.size) == 0 }
-
-// firstBytes keeps as many bytes of a word; those of longer texts do not matter.
-var firstBytes = [16]uint64{
-	0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff, 0xffffffffffffffff,
-}
-
-// word is the bytes in a row as a shortText.
-func (t TextCol) word(row int32) shortText {
-	i := int(row) & t.mask
-	from, size := int(t.off[i]), int(t.off[i+1]-t.off[i])
-	if from+8 > len(t.data) {
-		return wordOf(t.data[from : from+size])
-	}
-	return shortText{binary.LittleEndian.Uint64(t.data[from:]) & firstBytes[min(size, 15)], size}
 }
 
 // TextWriter writes a result of variable width. Append a row's bytes to Buf, then call End with the row; rows must

@@ -97,14 +97,13 @@ func caseOf(name string, first byte, f func(dst, s []byte) []byte) Overload {
 
 // appendOtherCase changes the case of the 26 letters from first on, eight bytes at a time. s is ASCII.
 func appendOtherCase(dst, s []byte, first byte) []byte {
-	const ones = 0x0101010101010101
 	at := len(dst)
 	dst = slices.Grow(dst, len(s))[:at+len(s)]
 	out := dst[at:]
 	from, behind := (0x80-uint64(first))*ones, (0x80-uint64(first)-26)*ones
 	for len(s) >= 8 {
 		x := binary.LittleEndian.Uint64(s)
-		letters := (x + from) &^ (x + behind) & 0x8080808080808080
+		letters := (x + from) &^ (x + behind) & highs
 		binary.LittleEndian.PutUint64(out, x^letters>>2)
 		s, out = s[8:], out[8:]
 	}
@@ -133,7 +132,7 @@ func charCount(s []byte) int {
 	n := len(s)
 	for len(s) >= 8 {
 		w := binary.LittleEndian.Uint64(s)
-		n -= bits.OnesCount64(w & ^(w << 1) & 0x8080808080808080)
+		n -= bits.OnesCount64(w & ^(w << 1) & highs)
 		s = s[8:]
 	}
 	for _, c := range s {
@@ -157,7 +156,6 @@ func codePoint(s []byte) int {
 
 // isASCII tells whether every byte is one character.
 func isASCII(s []byte) bool {
-	const highs = 0x8080808080808080
 	for ; len(s) >= 32; s = s[32:] {
 		a, b := binary.LittleEndian.Uint64(s), binary.LittleEndian.Uint64(s[8:])
 		c, d := binary.LittleEndian.Uint64(s[16:]), binary.LittleEndian.Uint64(s[24:])
@@ -320,7 +318,8 @@ func replaceText(c *Call) {
 	if c.Const[1] && c.Const[2] && len(b.At(0)) == 1 && len(d.At(0)) == 0 {
 		drop := b.At(0)[0]
 		for _, row := range c.Rows() {
-			w.Buf = appendWithout(w.Buf, a.At(row), drop)
+			i := int(row) & a.mask
+			w.Buf = appendWithout(w.Buf, a.data, int(a.off[i]), int(a.off[i+1]), drop)
 			w.End(row)
 		}
 		return
@@ -347,35 +346,43 @@ rows:
 	}
 }
 
-// appendWithout appends s without one of its bytes, eight at a time: a word that has it once, or not at all, takes no branch.
-func appendWithout(dst, s []byte, drop byte) []byte {
-	const (
-		ones = 0x0101010101010101
-		lows = 0x7f7f7f7f7f7f7f7f
-	)
+// appendWithout appends the bytes of data from one place to another, without one byte, eight at a time: a word that has it once, or not at all, takes
+// no branch. Where data goes on, the last word is one, too.
+func appendWithout(dst, data []byte, from, to int, drop byte) []byte {
 	at := len(dst)
-	dst = slices.Grow(dst, len(s)+8)[:at+len(s)+8] // whole words are written
-	for ; len(s) >= 8; s = s[8:] {
-		x := binary.LittleEndian.Uint64(s)
+	dst = slices.Grow(dst, to-from+8)
+	dst = dst[:cap(dst)] // whole words are written
+	for ; from < to && from+8 <= len(data); from += 8 {
+		x := binary.LittleEndian.Uint64(data[from:])
 		y := x ^ uint64(drop)*ones
-		found := ^((y&lows + lows) | y | lows) // exactly the bytes that are 0 in y
-		before := (found & -found >> 7) - 1    // the bytes before the first one; all, if there is none
-		if rest := found & (found - 1); rest != 0 {
-			for _, c := range s[:8] {
+		found := (y - ones) &^ y & highs // the lowest one is exact
+		kept := 8
+		if left := to - from; left < 8 {
+			found &= 1<<(8*left) - 1
+			kept = left
+		}
+		if found&(found-1) != 0 {
+			for _, c := range data[from : from+kept] {
 				dst[at] = c
 				at += asInt(c != drop)
 			}
 			continue
 		}
+		before := (found & -found >> 7) - 1 // the bytes before the first one; all, if there is none
 		binary.LittleEndian.PutUint64(dst[at:], x&before|x>>8&^before)
-		at += 8 - asInt(found != 0)
+		at += kept - asInt(found != 0)
 	}
-	for _, c := range s {
-		dst[at] = c
-		at += asInt(c != drop)
+	for ; from < to; from++ {
+		dst[at] = data[from]
+		at += asInt(data[from] != drop)
 	}
 	return dst[:at]
 }
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
 
 // maxValueBytes bounds one value that a function makes larger than its arguments.
 const maxValueBytes = 64 << 20

@@ -9,7 +9,7 @@ import (
 
 // wordTexts are texts around the eight bytes that loops over text take at a time, with and without characters beyond ASCII.
 func wordTexts(r *rand.Rand) []string {
-	out := []string{"", "c", "cccccccc", "ccccccccc", "abcabcab", "@AZ[`az{", strings.Repeat("Z", 65)}
+	out := []string{"", "c", "cccccccc", "cbcb\x01cc\x01", "ccccccccc", "abcabcab", "@AZ[`az{", strings.Repeat("Z", 65)}
 	letters := []rune("abcCdzAZ@[`{ 09\u007fäÄßẞé漢😀")
 	for range 400 {
 		n := len(letters)
@@ -31,8 +31,10 @@ func TestWordsOfText(t *testing.T) {
 	for _, s := range wordTexts(r) {
 		for _, drop := range []byte{'c', 0, 'z', 0x7f} {
 			want := bytes.ReplaceAll([]byte(s), []byte{drop}, nil)
-			if got := appendWithout([]byte("x"), []byte(s), drop); string(got) != "x"+string(want) {
-				t.Errorf("%q without %q is %q, not %q", s, drop, got[1:], want)
+			for _, behind := range []string{"", "\x01ccc", "cabcabcabc"} {
+				if got := appendWithout([]byte("x"), []byte("cc"+s+behind), 2, 2+len(s), drop); string(got) != "x"+string(want) {
+					t.Errorf("%q without %q is %q, not %q", s, drop, got[1:], want)
+				}
 			}
 		}
 		if got, want := isASCII([]byte(s)), strings.IndexFunc(s, func(r rune) bool { return r > 127 }) < 0; got != want {

@@ -146,6 +146,10 @@ func makePart(k column.Kind, exact bool) func(*Site) (Kernel, error) {
 		var cache fieldCache
 		return func(c *Call) {
 			names := c.Texts(0)
+			if k == column.Timestamp && c.Const[0] {
+				timestampParts(c, cache.of(names.At(0)), exact)
+				return
+			}
 			for _, row := range c.Rows() {
 				f := cache.of(names.At(row))
 				var p part
@@ -182,20 +186,57 @@ func makePart(k column.Kind, exact bool) func(*Site) (Kernel, error) {
 					}
 					p = timestampPart(f, local, us, off, true)
 				}
-				switch p.what {
-				case partMissing:
-					c.Fail(row, errField(names.At(row), f, shown))
-				case partNull:
-					c.Null(row)
-				default:
-					if exact {
-						c.Out.Dec[row] = p.decimal()
-					} else {
-						c.Out.F64[row] = p.float(f)
-					}
-				}
+				c.setPart(row, &p, f, shown, exact)
 			}
 		}, nil
+	}
+}
+
+// setPart makes a part the row's result, and tells whether there is one.
+func (c *Call) setPart(row int32, p *part, f timeField, shown column.Kind, exact bool) bool {
+	switch {
+	case p.what == partMissing:
+		c.Fail(row, errField(c.Texts(0).At(row), f, shown))
+		return false
+	case p.what == partNull:
+		c.Null(row)
+		return false
+	case exact:
+		c.Out.Dec[row] = p.decimal()
+	default:
+		c.Out.F64[row] = p.float(f)
+	}
+	return true
+}
+
+// timestampParts takes one field of timestamps. Those that follow each other are mostly of the same hour, and so have the same hour, day or year.
+func timestampParts(c *Call, f timeField, exact bool) {
+	unit := int64(0) // for so long, from a multiple of it on, the field stays as it is
+	switch f {
+	case minuteField:
+		unit = usPerDay / (24 * 60)
+	case microsecondField, millisecondField, secondField, epochField, julianField, zoneField, zoneHourField, zoneMinuteField, noField:
+	default:
+		unit = usPerDay / 24
+	}
+	in := c.Int64s(1)
+	from, to, last := int64(0), int64(0), int32(0) // what row last has holds for times from from on, before to
+	for _, row := range c.Rows() {
+		us := in.At(row)
+		if us >= from && us < to {
+			if exact {
+				c.Out.Dec[row] = c.Out.Dec[last]
+			} else {
+				c.Out.F64[row] = c.Out.F64[last]
+			}
+			continue
+		}
+		p := timestampPart(f, us, us, 0, false)
+		if !c.setPart(row, &p, f, column.Timestamp, exact) || unit == 0 || infinite(us) {
+			continue
+		}
+		_, rest := floorDiv(us, unit)
+		from, to, last = us-rest, us-rest+unit, row
 	}
 }
 

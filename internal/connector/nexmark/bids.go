@@ -188,7 +188,8 @@ func (r *reader) drawParties(b *bidDraws, auctions, bidders []int64) {
 	first := r.g.config.FirstEventID
 	for i, number := range b.number {
 		id := first + number
-		last, person := lastAuction(id), lastPerson(id)
+		person := int64(uint64(id) / proportion)
+		last := person*auctionsPerRound + auctionsPerRound - 1 // as lastAuction has it for a bid
 		if last < inFlightAuctions || person < activePeople {
 			auction, bidder := drawBidParties(&b.streams[i], id)
 			if auctions != nil {
@@ -208,7 +209,7 @@ func (r *reader) drawParties(b *bidDraws, auctions, bidders []int64) {
 			x = ahead.folded(v, inFlightAuctions+1+auctionLead)
 		}
 		cold := last - inFlightAuctions + int64(x)
-		auction := cold + (last/hotEvery*hotEvery-cold)*hot
+		auction := cold + (int64(uint64(last)/hotEvery*hotEvery)-cold)*hot
 		s += (ahead - s) * random(1-hot)
 
 		hot = int64(s.int32()) & 3
@@ -219,7 +220,7 @@ func (r *reader) drawParties(b *bidDraws, auctions, bidders []int64) {
 			x = ahead.folded(v, activePeople+personLead)
 		}
 		cold = person + 1 - activePeople + int64(x)
-		bidder := cold + (person/hotEvery*hotEvery+1-cold)*hot
+		bidder := cold + (int64(uint64(person)/hotEvery*hotEvery)+1-cold)*hot
 		s += (ahead - s) * random(1-hot)
 
 		b.streams[i] = s

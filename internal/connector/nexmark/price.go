@@ -3,7 +3,10 @@ package nexmark
 import "math"
 
 // steps is how finely exp2's table divides an octave.
-const steps = 64
+const (
+	stepBits = 10
+	steps    = 1 << stepBits
+)
 
 var octave = func() (t [steps]float64) {
 	for i := range t {
@@ -12,12 +15,12 @@ var octave = func() (t [steps]float64) {
 	return t
 }()
 
-// exp2 is 2^x for x from 0 to 1000 with a relative error below 1e-14: a table, and a polynomial for the rest of up to 1/128.
+// exp2 is 2^x for x from 0 to 1000 with a relative error below 1e-14: a table, and a polynomial for the rest of up to 1/2048.
 func exp2(x float64) float64 {
-	i := int(x*steps + 0.5)
+	i := int64(x*steps + 0.5)
 	f := (x - float64(i)*(1.0/steps)) * math.Ln2
-	p := 1 + f*(1+f*(1.0/2+f*(1.0/6+f*(1.0/24+f*(1.0/120)))))
-	return octave[i%steps] * p * math.Float64frombits(uint64(1023+i/steps)<<52)
+	p := 1 + f + f*f*(1.0/2+f*(1.0/6))
+	return octave[i&(steps-1)] * p * math.Float64frombits(uint64(1023+i>>stepBits)<<52)
 }
 
 // log2of10 is log2(10).
@@ -28,9 +31,9 @@ const log2of10 = math.Ln10 / math.Ln2
 func drawPrice(r *random) int64 {
 	y := r.double() * 6
 	v := exp2(y*log2of10)*100 + 0.5
-	whole := math.Floor(v)
-	if margin := v * 1e-12; v-whole > margin && v-whole < 1-margin {
-		return int64(whole)
+	whole := int64(v)
+	if margin, part := v*1e-12, v-float64(whole); part > margin && part < 1-margin {
+		return whole
 	}
 	return exactPrice(y)
 }

@@ -65,6 +65,10 @@ func (r *Regexp) Find(text []byte, from int) (groups []int32, ok bool, err error
 	if from > len(text) || len(text) > math.MaxInt32-1 {
 		return nil, false, nil
 	}
+	pos := r.candidate(text, from)
+	if pos < 0 {
+		return nil, false, nil
+	}
 	m := &r.m
 	if n := (len(text) - from + 1) * int(r.ids); n > maxVisited {
 		return nil, false, ErrTooExpensive
@@ -78,10 +82,7 @@ func (r *Regexp) Find(text []byte, from int) (groups []int32, ok bool, err error
 	for i := range m.loops {
 		m.loops[i] = loopRecord{lo: -1, hi: -2}
 	}
-	for pos := from; ; {
-		if pos = r.candidate(text, pos); pos < 0 {
-			return nil, false, nil
-		}
+	for {
 		if r.try(text, int32(pos)) {
 			return m.best, true, nil
 		}
@@ -92,7 +93,9 @@ func (r *Regexp) Find(text []byte, from int) (groups []int32, ok bool, err error
 			return nil, false, nil
 		}
 		_, n := utf8.DecodeRune(text[pos:])
-		pos += n
+		if pos = r.candidate(text, pos+n); pos < 0 {
+			return nil, false, nil
+		}
 	}
 }
 

@@ -271,7 +271,7 @@ func (c *compiler) canStart(pc int32) *[256]bool {
 				out['\n'] = true
 				return false
 			default:
-				return false
+				return walk(i.next)
 			}
 		case iMatch:
 			return false
