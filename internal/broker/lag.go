@@ -150,7 +150,7 @@ func (w *lagWatch) addAges(now time.Time, parts []*Partition, from []int64) {
 			}
 			reads++
 		}
-		if ok && (known.offset == from[i] || known.offset < from[i] && now.Sub(known.read) < ageFreshness) {
+		if ok && known.ms >= 0 && (known.offset == from[i] || known.offset < from[i] && now.Sub(known.read) < ageFreshness) {
 			l.setAge(now.Sub(time.UnixMilli(known.ms)), parts[i].Topic().settings.keeps())
 		}
 	}

@@ -271,6 +271,9 @@ func (s settings) logConfig(index int32) commitlog.Config {
 		if s.retentionMs == 0 {
 			c.Retention = 1 // the setting means: at once
 		}
+		if s.retentionBytes == 0 {
+			c.RetentionBytes = 1 // likewise; the log knows 0 as no bound
+		}
 	}
 	return c
 }
