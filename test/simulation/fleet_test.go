@@ -495,7 +495,7 @@ func (h *run1) commit(m *member) {
 			case group.UnknownMember:
 				m.forget()
 				m.id = ""
-			case group.FencedMemberEpoch:
+			case group.FencedMemberEpoch, group.IllegalGeneration: // the latter when the group has been forgotten since it was empty
 				m.forget()
 			default:
 				return fmt.Errorf("a commit is answered with %d", code)
