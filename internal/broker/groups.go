@@ -37,10 +37,8 @@ type Groups struct {
 	b   *Broker
 	cfg group.Config
 
-	mu      sync.RWMutex
-	byID    map[string]*groupShell
-	configs map[string]map[string]string // settings of single groups, which need not be there
-	closed  bool
+	registry[*groupShell]
+	configs map[string]map[string]string // settings of single groups, which need not be there; under mu
 }
 
 // groupShell is one group. Its lock is held while the journal takes a unit, never while one is waited for.
@@ -75,7 +73,7 @@ const groupPrefix = "group/"
 func (b *Broker) Groups() *Groups { return b.groups }
 
 func newGroups(b *Broker) (*Groups, error) {
-	gs := &Groups{b: b, byID: map[string]*groupShell{}, configs: map[string]map[string]string{}, cfg: group.Config{
+	gs := &Groups{b: b, registry: registry[*groupShell]{byID: map[string]*groupShell{}}, configs: map[string]map[string]string{}, cfg: group.Config{
 		InitialDelay: b.o.InitialRebalanceDelay, MinSession: b.o.MinSessionTimeout, MaxSession: b.o.MaxSessionTimeout, MaxMembers: b.o.MaxGroupSize,
 	}}
 	if err := gs.loadConfigs(); err != nil {
@@ -138,34 +136,18 @@ func (gs *Groups) locked(id string, create bool) (*groupShell, error) {
 	if err := CheckGroupID(id); err != nil {
 		return nil, err
 	}
-	for {
-		gs.mu.RLock()
-		s, closed := gs.byID[id], gs.closed
-		gs.mu.RUnlock()
-		if closed {
-			return nil, ErrStopping
-		}
-		if s == nil {
-			if !create {
-				return nil, nil
-			}
-			gs.mu.Lock()
-			if s = gs.byID[id]; s == nil {
-				if len(gs.byID) >= maxGroups {
-					gs.mu.Unlock()
-					return nil, ErrTooManyGroups
-				}
-				s = gs.newShell(id, group.New(gs.cfg, gs.b.clock.Now()))
-			}
-			gs.mu.Unlock()
-		}
-		s.mu.Lock()
-		if !s.gone {
-			return s, nil
-		}
-		s.mu.Unlock()
+	if !create {
+		return gs.registry.locked(id, nil)
 	}
+	return gs.registry.locked(id, func() (*groupShell, error) {
+		if len(gs.byID) >= maxGroups {
+			return nil, ErrTooManyGroups
+		}
+		return gs.newShell(id, group.New(gs.cfg, gs.b.clock.Now())), nil
+	})
 }
+
+func (s *groupShell) guard() (*sync.Mutex, *bool) { return &s.mu, &s.gone }
 
 // step runs one event, stores what has to be, delivers the replies and arms the timer; the group's lock is held.
 func (gs *Groups) step(s *groupShell, ev group.Event) {
@@ -363,16 +345,6 @@ func (gs *Groups) List() []GroupInfo {
 		s.mu.Unlock()
 	}
 	slices.SortFunc(out, func(a, b GroupInfo) int { return strings.Compare(a.ID, b.ID) })
-	return out
-}
-
-func (gs *Groups) all() []*groupShell {
-	gs.mu.RLock()
-	defer gs.mu.RUnlock()
-	out := make([]*groupShell, 0, len(gs.byID))
-	for _, s := range gs.byID {
-		out = append(out, s)
-	}
 	return out
 }
 

@@ -29,10 +29,8 @@ const (
 type Transactions struct {
 	b *Broker
 
-	mu         sync.RWMutex
-	byID       map[string]*txnShell
-	byProducer map[int64]*txnShell
-	closed     bool
+	registry[*txnShell]
+	byProducer map[int64]*txnShell // under mu
 }
 
 // txnShell is one transactional id. Its lock is held while the journal takes a unit, never while one is waited for; so what a transaction writes is
@@ -66,7 +64,7 @@ func txnOffsetKey(id string, groupID, topic string, partition int32) string {
 func (b *Broker) Transactions() *Transactions { return b.txns }
 
 func newTransactions(b *Broker) (*Transactions, error) {
-	ts := &Transactions{b: b, byID: map[string]*txnShell{}, byProducer: map[int64]*txnShell{}}
+	ts := &Transactions{b: b, registry: registry[*txnShell]{byID: map[string]*txnShell{}}, byProducer: map[int64]*txnShell{}}
 	err := b.kv.ScanMeta(txnPrefix, func(key string, value []byte) error {
 		id := strings.TrimPrefix(key, txnPrefix)
 		t, err := txn.Restore(value)
@@ -152,44 +150,20 @@ func (ts *Transactions) locked(id string, create bool) (*txnShell, error) {
 	if err := CheckTransactionalID(id); err != nil {
 		return nil, err
 	}
-	for {
-		ts.mu.RLock()
-		s, closed := ts.byID[id], ts.closed
-		ts.mu.RUnlock()
-		switch {
-		case closed:
-			return nil, ErrStopping
-		case s == nil && !create:
-			return nil, nil
-		case s == nil:
-			ts.mu.Lock()
-			if s = ts.byID[id]; s == nil {
-				if len(ts.byID) >= maxTransactions {
-					ts.mu.Unlock()
-					return nil, ErrTooManyTransactions
-				}
-				s = &txnShell{id: id, t: txn.New(ts.b.clock.Now())}
-				ts.byID[id] = s
-			}
-			ts.mu.Unlock()
-		}
-		s.mu.Lock()
-		if !s.gone {
-			return s, nil
-		}
-		s.mu.Unlock()
+	if !create {
+		return ts.registry.locked(id, nil)
 	}
+	return ts.registry.locked(id, func() (*txnShell, error) {
+		if len(ts.byID) >= maxTransactions {
+			return nil, ErrTooManyTransactions
+		}
+		s := &txnShell{id: id, t: txn.New(ts.b.clock.Now())}
+		ts.byID[id] = s
+		return s, nil
+	})
 }
 
-func (ts *Transactions) all() []*txnShell {
-	ts.mu.RLock()
-	defer ts.mu.RUnlock()
-	out := make([]*txnShell, 0, len(ts.byID))
-	for _, s := range ts.byID {
-		out = append(out, s)
-	}
-	return out
-}
+func (s *txnShell) guard() (*sync.Mutex, *bool) { return &s.mu, &s.gone }
 
 // step runs one event and orders what has to be stored; the lock is held. When the journal does not take it, nothing has happened. The caller gives the lock
 // up, waits for the returned unit, and then calls settle with what ended.
