@@ -337,7 +337,7 @@ func (w *logWorld) process(ctx context.Context, cl *kgo.Client, group string) {
 func (w *logWorld) copier(ctx context.Context, i int, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		s, err := kgo.NewGroupTransactSession(w.options(kgo.TransactionalID(fmt.Sprint("copier", i)), kgo.TransactionTimeout(20*time.Second), kgo.ConsumerGroup("copier"),
-			kgo.ConsumeTopics(original), kgoLevel(logcheck.Committed), kgo.RequireStableFetchOffsets(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
+			kgo.ConsumeTopics(original), kgoLevel(logcheck.Committed), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
 		if err != nil {
 			w.t.Error(err)
 			return
