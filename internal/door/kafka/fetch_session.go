@@ -13,7 +13,8 @@ import (
 // sessions are the fetch sessions (KIP-227): a client names its partitions once, and from then on only what changes. The oldest make room for new
 // ones; whoever lost his is told so and begins again.
 type sessions struct {
-	limit int
+	limit int // how many there may be
+	most  int // partitions of all of them
 	mu    sync.Mutex
 	byID  map[int32]*session
 	tick  uint64
@@ -43,7 +44,7 @@ type sessionKey struct {
 }
 
 func newSessions(limit int) *sessions {
-	return &sessions{limit: limit, byID: map[int32]*session{}}
+	return &sessions{limit: limit, most: maxSessionsPartitions, byID: map[int32]*session{}}
 }
 
 // open returns what the request asks for. A session comes with its lock held.
@@ -95,7 +96,7 @@ func (ss *sessions) count(s *session) {
 	}
 	ss.parts += len(s.order) - s.parts
 	s.parts = len(s.order)
-	for ss.parts > maxSessionsPartitions && len(ss.byID) > 1 {
+	for ss.parts > ss.most && len(ss.byID) > 1 {
 		ss.forget(ss.oldest(s))
 	}
 }

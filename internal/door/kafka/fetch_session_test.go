@@ -99,14 +99,19 @@ func TestASessionThatIsLostIsSaidToBe(t *testing.T) {
 	}
 }
 
-// TestSessionsAreBoundedTogether opens many that are as large as one may be.
+// TestSessionsAreBoundedTogether opens more than may be there, by their partitions.
 func TestSessionsAreBoundedTogether(t *testing.T) {
 	t.Parallel()
 	ss := newSessions(1000)
+	ss.most = 50
 	for range 4 {
-		opened(t, ss, asking("t", maxSessionPartitions, 0, 0))
+		opened(t, ss, asking("t", 20, 0, 0))
 	}
-	if ss.parts > maxSessionsPartitions || len(ss.byID) != maxSessionsPartitions/maxSessionPartitions {
+	if ss.parts != 40 || len(ss.byID) != 2 {
+		t.Errorf("%d sessions with %d partitions", len(ss.byID), ss.parts)
+	}
+	large, _ := opened(t, ss, asking("t", 70, 0, 0)) // one by itself may be larger
+	if ss.parts != 70 || ss.byID[large.id] != large {
 		t.Errorf("%d sessions with %d partitions", len(ss.byID), ss.parts)
 	}
 }
