@@ -166,8 +166,10 @@ func (i *Island) runWorkers() {
 		return
 	}
 	if len(i.workers) == 1 {
+		var c courtesy
 		for w := i.workers[0]; !w.finished(); {
 			w.step()
+			c.offer()
 		}
 		return
 	}
@@ -185,8 +187,10 @@ func (i *Island) runWorkers() {
 
 // drive steps a worker to the end of the epoch, sleeping while it can only wait for the others.
 func (w *worker) drive() {
+	var c courtesy
 	for !w.finished() {
 		if w.step() {
+			c.offer()
 			continue
 		}
 		<-w.mail.notify
