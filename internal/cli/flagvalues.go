@@ -32,12 +32,10 @@ type whole interface {
 	~int | ~int16 | ~int32 | ~int64
 }
 
-// number is a flag that takes whole numbers from min to max, and apart from them the number also, which stands for something else.
+// number is a flag that takes whole numbers from min to max.
 type number[T whole] struct {
 	value    *T
 	min, max T
-	also     T
-	meaning  string // of also; empty: there is no such number
 }
 
 // numberFlag adds a flag with a default, which may lie outside of what can be given: it is then not shown, and the usage says what it is.
@@ -48,16 +46,10 @@ func numberFlag[T whole](f *pflag.FlagSet, p *T, name, short string, def, minimu
 	return n
 }
 
-// or lets the flag take one more number.
-func (n *number[T]) or(also T, meaning string) { n.also, n.meaning = also, meaning }
-
 func (n *number[T]) allowed(tooLarge bool) string {
 	text := fmt.Sprintf("a whole number from %d to %d is needed", n.min, n.max)
 	if n.max == maximumOf[T]() && !tooLarge {
 		text = fmt.Sprintf("a whole number of at least %d is needed", n.min)
-	}
-	if n.meaning != "" {
-		text += fmt.Sprintf(", or %d: %s", n.also, n.meaning)
 	}
 	return text
 }
@@ -66,7 +58,7 @@ func (n *number[T]) allowed(tooLarge bool) string {
 func (n *number[T]) Set(v string) error {
 	got, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
 	given := T(got)
-	if err != nil || int64(given) != got || (given < n.min || given > n.max) && (n.meaning == "" || given != n.also) {
+	if err != nil || int64(given) != got || given < n.min || given > n.max {
 		return errors.New(n.allowed(got > int64(n.max)))
 	}
 	*n.value = given
@@ -75,7 +67,7 @@ func (n *number[T]) Set(v string) error {
 
 // String is empty for a default that cannot be given.
 func (n *number[T]) String() string {
-	if n.value == nil || *n.value < n.min && n.meaning == "" {
+	if n.value == nil || *n.value < n.min {
 		return ""
 	}
 	return strconv.FormatInt(int64(*n.value), 10)

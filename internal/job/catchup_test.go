@@ -3,6 +3,7 @@ package job
 import (
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,11 +11,29 @@ import (
 	"github.com/leat-io/leat/internal/clock"
 )
 
+// logText is what was logged, for several goroutines.
+type logText struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 // TestAStartThatTakesLongSaysSo: what is left is told after two seconds, and every ten from then on, until the start goes on.
 func TestAStartThatTakesLongSaysSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
+		var log logText
 		m := &Manager{o: Options{Clock: clock.Real}, log: slog.New(slog.NewTextHandler(&log, nil)), jobs: map[uint64]*job{}}
 		stop := m.reportCatchUp([]Position{{Relation: 1, Offset: 70}, {Relation: 1, Partition: 1, Offset: 30}, {Relation: 2, Offset: 5}})
 		for _, step := range []struct {
@@ -24,13 +43,13 @@ func TestAStartThatTakesLongSaysSo(t *testing.T) {
 			time.Sleep(step.wait) // of the bubble
 			synctest.Wait()
 			if got := strings.Count(log.String(), "\n"); got != step.lines {
-				t.Fatalf("%d lines, want %d:\n%s", got, step.lines, &log)
+				t.Fatalf("%d lines, want %d:\n%s", got, step.lines, log.String())
 			}
 		}
 		stop()
 		time.Sleep(time.Minute)
 		if got := strings.Count(log.String(), "tables=2 records_left=105"); got != 2 {
-			t.Errorf("%d lines with what is left:\n%s", got, &log)
+			t.Errorf("%d lines with what is left:\n%s", got, log.String())
 		}
 	})
 }

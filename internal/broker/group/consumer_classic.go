@@ -276,6 +276,9 @@ func Upgrade(g *Group, cfg ConsumerConfig, now time.Time, all *Topics) (c *Consu
 	}
 	c = NewConsumer(cfg, now)
 	c.epoch, c.targetEpoch, c.topics = g.generation, g.generation, all
+	// What a member said when it joined it has not let go; not even when it was assigned less since: it says so by joining again. What others were
+	// assigned comes first.
+	var rest []func()
 	for _, old := range g.inOrder() {
 		sub, ok := parseSubscription(old.Protocols, all)
 		if !ok {
@@ -288,20 +291,25 @@ func Upgrade(g *Group, cfg ConsumerConfig, now time.Time, all *Topics) (c *Consu
 		c.change(m)
 		slices.Sort(m.Topics)
 		m.Topics = slices.Compact(m.Topics)
-		owned := sub.owned // what it said when it joined is what it has not let go, until it is assigned something else
-		if g.assigned && old.join == 0 {
-			owned = parseAssignment(old.Assignment, all)
-		}
 		m.Assigned = held{}
-		for id, list := range owned {
-			for _, p := range list {
-				if _, taken := c.holders[id][p]; !taken {
-					m.Assigned.put(id, p, g.generation)
-					c.hold(m.ID, id, p)
+		keep := func(owned Partitions) {
+			for id, list := range owned {
+				for _, p := range list {
+					if _, taken := c.holders[id][p]; !taken {
+						m.Assigned.put(id, p, g.generation)
+						c.hold(m.ID, id, p)
+					}
 				}
 			}
 		}
-		m.Target = m.Assigned.partitions()
+		if g.assigned && old.join == 0 {
+			keep(parseAssignment(old.Assignment, all))
+			m.Target = m.Assigned.partitions()
+			rest = append(rest, func() { keep(sub.owned) })
+		} else {
+			keep(sub.owned)
+			m.Target = m.Assigned.partitions()
+		}
 		m.session = now.Add(old.Session)
 		if g.state != Stable {
 			m.askToRejoin(now)
@@ -315,6 +323,9 @@ func Upgrade(g *Group, cfg ConsumerConfig, now time.Time, all *Topics) (c *Consu
 				replies = append(replies, Reply{Token: t, Code: RebalanceInProgress, Generation: -1, MemberID: old.ID})
 			}
 		}
+	}
+	for _, keep := range rest {
+		keep()
 	}
 	maps.Copy(c.pending, g.pending)
 	c.interest = c.look()

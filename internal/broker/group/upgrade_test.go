@@ -35,6 +35,21 @@ func TestUpgradeKeepsWhatMembersHold(t *testing.T) {
 		{"a rebalance, and it has not joined again", func(s *script) { join(s, "", "other") }, []int32{0, 1}},
 		{"it has joined again and let everything go", func(s *script) { join(s, "", "other"); join(s, "old", "") }, nil},
 		{"it has joined again and keeps one", func(s *script) { join(s, "", "other"); join(s, "old", "", 1) }, []int32{1}},
+		{"it was assigned less, and has not let go of the rest", func(s *script) {
+			join(s, "", "other")
+			join(s, "old", "", 0, 1)
+			one := kmsg.NewConsumerMemberAssignment()
+			one.Topics = []kmsg.ConsumerMemberAssignmentTopic{{Topic: "a", Partitions: []int32{0}}}
+			s.sync("old", 2, map[string][]byte{"old": one.AppendTo(nil)})
+		}, []int32{0, 1}},
+		{"it was assigned less, and another one the rest", func(s *script) {
+			join(s, "", "other")
+			join(s, "old", "", 0, 1)
+			one, two := kmsg.NewConsumerMemberAssignment(), kmsg.NewConsumerMemberAssignment()
+			one.Topics = []kmsg.ConsumerMemberAssignmentTopic{{Topic: "a", Partitions: []int32{0}}}
+			two.Topics = []kmsg.ConsumerMemberAssignmentTopic{{Topic: "a", Partitions: []int32{1}}}
+			s.sync("old", 2, map[string][]byte{"old": one.AppendTo(nil), "other": two.AppendTo(nil)})
+		}, []int32{0}},
 		{"a restart in the rebalance", func(s *script) {
 			snapshot := s.g.Snapshot()
 			join(s, "", "other")
