@@ -9,6 +9,7 @@ import (
 	"github.com/leat-io/leat/internal/catalog"
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/flow"
+	"github.com/leat-io/leat/internal/pgerr"
 	"github.com/leat-io/leat/internal/sql/plan"
 )
 
@@ -17,10 +18,13 @@ func (x *island) between(ctx context.Context, fn func() error) error {
 	for {
 		x.mu.Lock()
 		lsn := x.committing
-		if lsn == 0 {
+		if lsn == 0 || x.closed {
 			defer x.mu.Unlock()
 			if x.err != nil {
 				return x.err
+			}
+			if x.closed {
+				return pgerr.New("57P01", "the node is stopping")
 			}
 			return fn()
 		}
@@ -29,7 +33,7 @@ func (x *island) between(ctx context.Context, fn func() error) error {
 			return err
 		}
 		x.mu.Lock()
-		if x.committing == lsn { // its goroutine has not come to it yet
+		if x.committing == lsn && !x.closed { // its goroutine has not come to it yet
 			x.finishCommit(x.m.o.Clock.Now())
 		}
 		x.mu.Unlock()

@@ -274,12 +274,13 @@ func (m *Manager) Close() error {
 	m.stopped.Wait()
 	defer m.closing.Wait()
 	m.mu.Lock()
-	defer m.mu.Unlock()
+	islands := m.islands
+	m.islands = nil
+	m.mu.Unlock()
 	var errs []error
-	for _, x := range m.islands {
+	for _, x := range islands { // without mu, which an island takes under its own lock: a DROP may still be at it
 		errs = append(errs, x.close())
 	}
-	m.islands = nil
 	return errors.Join(errs...)
 }
 
