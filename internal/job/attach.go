@@ -23,7 +23,7 @@ func (x *island) between(ctx context.Context, fn func() error) error {
 			if x.err != nil {
 				return x.err
 			}
-			if x.closed {
+			if x.closed && x.m.ctx.Err() != nil { // not for want of jobs
 				return pgerr.New("57P01", "the node is stopping")
 			}
 			return fn()
