@@ -304,12 +304,11 @@ func Upgrade(g *Group, cfg ConsumerConfig, now time.Time, all *Topics) (c *Consu
 		}
 		if g.assigned && old.join == 0 {
 			keep(parseAssignment(old.Assignment, all))
-			m.Target = m.Assigned.partitions()
 			rest = append(rest, func() { keep(sub.owned) })
 		} else {
 			keep(sub.owned)
-			m.Target = m.Assigned.partitions()
 		}
+		m.Target = m.Assigned.partitions() // not the rest: it is to be let go
 		m.session = now.Add(old.Session)
 		if g.state != Stable {
 			m.askToRejoin(now)
