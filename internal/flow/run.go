@@ -297,11 +297,11 @@ func (i *Island) collect(e *Epoch) (*Result, error) {
 		_, live := j.backfillStates()
 		return live
 	})
-	for k, t := range i.tables {
-		if err := t.EndEpoch(r.Changes[k]); err != nil {
-			return nil, fmt.Errorf("flow: epoch %d: %w", e.Number, err)
-		}
-		if i.own {
+	if err := state.EndEpochs(i.tables, r.Changes, i.random != nil); err != nil {
+		return nil, fmt.Errorf("flow: epoch %d: %w", e.Number, err)
+	}
+	if i.own {
+		for _, t := range i.tables {
 			t.Committed(0) // nobody else tells them
 		}
 	}

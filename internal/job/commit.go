@@ -12,6 +12,7 @@ import (
 	"github.com/leat-io/leat/internal/flow"
 	"github.com/leat-io/leat/internal/journal"
 	"github.com/leat-io/leat/internal/record"
+	"github.com/leat-io/leat/internal/state"
 )
 
 // maxBatchBytes is where a sink's records are cut into batches: Kafka clients fetch a megabyte at a time by default.
@@ -296,11 +297,8 @@ func (m *Manager) live(j *job) {
 
 // evict brings the memory of the island's tables down to their limit; what is not in the database yet is brought there first. mu is held.
 func (x *island) evict(lsn journal.LSN) {
-	over := int64(0)
-	for _, t := range x.tables {
-		over = max(over, t.Evict())
-	}
-	if over == 0 {
+	inTurn := x.m.o.Seed != 0
+	if state.Evict(x.tables, inTurn) == 0 {
 		if limit := x.m.o.StateMemory; limit > 0 && x.m.o.Applier.Pending().StateBytes > limit/3 {
 			select {
 			case x.m.relief <- struct{}{}:
@@ -313,9 +311,7 @@ func (x *island) evict(lsn journal.LSN) {
 		x.m.log.Error("bringing rows into the database, to free memory", "err", err)
 		return
 	}
-	for _, t := range x.tables {
-		t.Evict()
-	}
+	state.Evict(x.tables, inTurn)
 }
 
 // reliefLoop brings changed rows of state into the database before memory is short, so that eviction finds some that it may take and no

@@ -213,6 +213,7 @@ func (x *island) runEpoch(now time.Time, input *input) error {
 		return err
 	}
 	x.committing, x.result, x.ordered = lsn, result, x.m.o.Clock.Now()
+	state.Evict(x.tables, x.m.o.Seed != 0) // while the disk syncs; what it can not do yet is done when the unit is durable
 	return nil
 }
 

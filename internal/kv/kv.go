@@ -38,15 +38,16 @@ const (
 const memTables = 4
 
 // l0Threshold is twice the number of layers of level 0 that Pebble merges into the level below at once. State changes all over its keys, so each
-// merge writes that whole level again: the fewer merges the better. A layer costs a reader one look at a filter, which is in the cache.
-const l0Threshold = 16
+// merge writes that whole level again: the fewer merges the better. A layer costs a reader one look at a filter, which is in the cache; so few
+// large layers (of a memtable each) are better than many small ones.
+const l0Threshold = 8
 
 // Options of the database.
 type Options struct {
 	FS            vfs.FS
 	Dir           string
 	CacheBytes    int64 // of the block cache, beside two memtables; 0: 64 MiB
-	MemTableBytes int64 // 0: 16 MiB
+	MemTableBytes int64 // 0: 32 MiB
 	Logger        *slog.Logger
 	// Fatal is called when Pebble cannot go on (a disk that fails); nil ends the process.
 	Fatal func(msg string)
@@ -73,7 +74,7 @@ func Open(o Options) (*DB, error) {
 		o.CacheBytes = 64 << 20
 	}
 	if o.MemTableBytes <= 0 {
-		o.MemTableBytes = 16 << 20
+		o.MemTableBytes = 32 << 20
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -113,7 +114,7 @@ func Open(o Options) (*DB, error) {
 		l.IndexBlockSize = 64 << 10
 		l.Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 	}
-	po.Levels[len(po.Levels)-1].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
+	po.Levels[len(po.Levels)-1].Compression = func() *sstable.CompressionProfile { return sstable.FastestCompression }
 	db, err := pebble.Open(o.Dir, po)
 	if err != nil {
 		return nil, fmt.Errorf("open database %s: %w", o.Dir, err)

@@ -95,55 +95,38 @@ func (o *Ordered) insertEmpty(w *part, prefix []byte, hash uint64) uint32 {
 	return addr
 }
 
-// load reads the missing groups from kv, in order, with one iterator.
+// load reads the missing groups from kv.
 func (o *Ordered) load(prefixes *Keys, groups []Ref) error {
-	slices.SortFunc(o.missing, func(a, b int32) int { return bytes.Compare(prefixes.At(int(a)), prefixes.At(int(b))) })
-	present, near := o.plan(len(o.missing))
-	it, err := o.db.NewIter(o.spec.ID, present)
-	if err != nil {
-		return o.wrap("read groups", err)
-	}
-	for j, i := range o.missing {
-		prefix := prefixes.At(int(i))
-		if j > 0 && bytes.Equal(prefix, prefixes.At(int(o.missing[j-1]))) {
-			groups[i] = groups[o.missing[j-1]]
-			continue
+	var w *part
+	open, last := uint32(0), int32(-1) // the group that rows are being put into, and the last one that was done
+	return o.lookUp(prefixes, o.big, func(f found, suffix, value []byte) error {
+		if f.kind == foundSame {
+			groups[f.key] = groups[last]
+			return nil
 		}
-		w, err := o.partOf(prefix)
-		if err != nil {
-			_ = it.Close()
-			return err
-		}
-		addr := o.insertEmpty(w, prefix, o.hashes[i])
-		groups[i] = Ref(addr)
-		g := o.pool.group(addr)
-		size := 0
-		if near {
-			it.SeekGE(prefix, nil)
-		} else {
-			it.SeekGroup(prefix, nil)
-		}
-		for it.Next() && (!near || bytes.Equal(it.Prefix(), prefix)) {
-			size += len(it.Suffix()) + len(it.Value())
-			if size > o.big {
-				o.makePartial(w, g)
-				break
+		if open == 0 {
+			prefix := prefixes.At(int(f.key))
+			var err error
+			if w, err = o.partOf(prefix); err != nil {
+				return err
 			}
-			row, r := o.pool.newRow(&w.arena, it.Suffix(), len(it.Value()))
-			o.pool.store(&w.arena, row, r, it.Value())
-			o.attach(w, g, position{int(max(g.leaves, 1)) - 1, o.lastLeafLen(g)}, row)
+			open = o.insertEmpty(w, prefix, o.hashes[f.key])
+			groups[f.key] = Ref(open)
 		}
-		if err := it.Err(); err != nil {
-			o.unload(w, o.hashes[i], addr)
-			_ = it.Close()
-			return o.wrap("read groups", err)
+		g := o.pool.group(open)
+		switch f.kind {
+		case foundRow:
+			row, r := o.pool.newRow(&w.arena, suffix, len(value))
+			o.pool.store(&w.arena, row, r, value)
+			o.attach(w, g, position{int(max(g.leaves, 1)) - 1, o.lastLeafLen(g)}, row)
+			return nil
+		case foundMore:
+			o.makePartial(w, g)
 		}
 		o.loads++
-	}
-	if err := it.Close(); err != nil {
-		return o.wrap("read groups", err)
-	}
-	return nil
+		open, last = 0, f.key
+		return nil
+	})
 }
 
 func (o *Ordered) lastLeafLen(g *group) int {
@@ -151,12 +134,6 @@ func (o *Ordered) lastLeafLen(g *group) int {
 		return 0
 	}
 	return len(o.pool.leafAt(g, int(g.leaves)-1))
-}
-
-// unload takes a group that was loaded by half out again.
-func (o *Ordered) unload(w *part, hash uint64, addr uint32) {
-	w.index.remove(hash, addr)
-	o.freeGroup(w, addr)
 }
 
 // makePartial takes the rows that kv has out of the group, and has it read by merging from now on.

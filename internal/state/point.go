@@ -80,48 +80,33 @@ func (p *Point) Probe(keys *Keys, refs []Ref) error {
 	return p.load(keys, refs)
 }
 
-// load reads the missing keys from kv, in order, with one iterator.
+// load reads the missing keys from kv.
 func (p *Point) load(keys *Keys, refs []Ref) error {
-	slices.SortFunc(p.missing, func(a, b int32) int { return bytes.Compare(keys.At(int(a)), keys.At(int(b))) })
-	present, near := p.plan(len(p.missing))
-	it, err := p.db.NewIter(p.spec.ID, present)
-	if err != nil {
-		return p.wrap("read rows", err)
-	}
-	for j, i := range p.missing {
-		key := keys.At(int(i))
-		if j > 0 && bytes.Equal(key, keys.At(int(p.missing[j-1]))) {
-			refs[i] = refs[p.missing[j-1]]
-			continue
+	last, there := int32(-1), false // the key that is being put, and whether it has a row
+	return p.lookUp(keys, oneRow, func(f found, _, value []byte) error {
+		if f.kind == foundSame {
+			refs[f.key] = refs[last]
+			return nil
 		}
+		key, hash := keys.At(int(f.key)), p.hashes[f.key]
 		w, err := p.partOf(key)
-		if err != nil {
-			_ = it.Close()
+		switch {
+		case err != nil:
 			return err
-		}
-		if near {
-			it.SeekGE(key, nil)
-		} else {
-			it.SeekGroup(key, nil)
-		}
-		if it.Next() && (!near || bytes.Equal(it.Prefix(), key)) {
-			value := it.Value()
+		case f.kind == foundRow:
 			addr, r := p.pool.newRow(&w.arena, key, len(value))
 			p.pool.store(&w.arena, addr, r, value)
-			w.index.insert(p.pool, p.hashes[i], addr)
-			refs[i] = Ref(addr)
+			w.index.insert(p.pool, hash, addr)
+			refs[f.key], there = Ref(addr), true
 			p.loads++
-		} else if err := it.Err(); err != nil {
-			_ = it.Close()
-			return p.wrap("read rows", err)
-		} else {
-			refs[i] = Ref(p.insertAbsent(w, key, p.hashes[i]))
+		default:
+			if !there {
+				refs[f.key] = Ref(p.insertAbsent(w, key, hash))
+			}
+			last, there = f.key, false
 		}
-	}
-	if err := it.Close(); err != nil {
-		return p.wrap("read rows", err)
-	}
-	return nil
+		return nil
+	})
 }
 
 func (p *Point) insertAbsent(w *part, key []byte, hash uint64) uint32 {

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/leat-io/leat/internal/journal"
 	"github.com/leat-io/leat/internal/kv"
@@ -41,6 +42,7 @@ type Tables struct {
 	stuckUsed    int64
 
 	loads, evictions int64
+	lookups          [lookupReaders]lookup
 }
 
 type gen struct {
@@ -166,6 +168,53 @@ func (t *Tables) nextGeneration() {
 		t.generation = 1
 	}
 	t.inGen = 1
+}
+
+// togetherBytes is how much there must be to do for it to pay to wake other cores.
+const togetherBytes = 64 << 10
+
+// EndEpochs ends an epoch of the tables of all workers, those of each into the Changes of the same index. Unless inTurn (tests that must be repeatable) the
+// workers' cores do it together where there is much. The first error is that of the lowest worker.
+func EndEpochs(tables []*Tables, dst []*Changes, inTurn bool) error {
+	errs := make([]error, len(tables))
+	var changed int64
+	for _, t := range tables {
+		changed += t.changedBytes
+	}
+	together(len(tables), inTurn || changed < togetherBytes, func(k int) { errs[k] = tables[k].EndEpoch(dst[k]) })
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Evict is Tables.Evict of the tables of all workers, which the cores do together unless inTurn; over is that of the worst of them.
+func Evict(tables []*Tables, inTurn bool) (over int64) {
+	left := make([]int64, len(tables))
+	most := int64(0)
+	for _, t := range tables {
+		most = max(most, t.over())
+	}
+	together(len(tables), inTurn || most < togetherBytes, func(k int) { left[k] = tables[k].Evict() })
+	return slices.Max(left)
+}
+
+// together calls do for 0 to n-1, each on a goroutine of its own unless inTurn.
+func together(n int, inTurn bool, do func(k int)) {
+	if inTurn || n == 1 {
+		for k := range n {
+			do(k)
+		}
+		return
+	}
+	var wg sync.WaitGroup
+	for k := 1; k < n; k++ {
+		wg.Go(func() { do(k) })
+	}
+	do(0)
+	wg.Wait()
 }
 
 // Committed says that the oldest epoch that was ended and not committed yet is in the journal at lsn. Call it once for every
