@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"sort"
+	"strconv"
 	"sync"
 
 	"github.com/leat-io/leat/internal/record"
@@ -55,7 +56,12 @@ const (
 	unsavedEntries = 64
 )
 
-func segmentName(base int64) string { return fmt.Sprintf("%020d", base) }
+// segmentName is the offset with 20 digits, as Kafka's.
+func segmentName(base int64) string {
+	const zeros = "00000000000000000000"
+	digits := strconv.FormatInt(base, 10)
+	return zeros[len(digits):] + digits
+}
 
 func (s *segment) logPath() string {
 	if s.swap != nil {
