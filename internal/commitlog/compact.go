@@ -1,10 +1,6 @@
 package commitlog
 
-import (
-	"time"
-
-	"github.com/leat-io/leat/internal/record"
-)
+import "time"
 
 // Dirt is what compaction could do for a log.
 type Dirt struct {
@@ -77,15 +73,6 @@ func (l *Log) firstBefore(s *segment, ms int64) (bool, error) {
 	if s.size == 0 {
 		return false, nil
 	}
-	f, err := l.open(s)
-	if err != nil {
-		return false, err
-	}
-	defer f.release()
-	old := false
-	_, err = scan(f, s.logPath(), 0, s.base, l.clean.holes, s.size, false, func(h *record.Header, _ int64) bool {
-		old = h.MaxTimestamp < ms
-		return false
-	})
-	return old, err
+	first, err := l.firstTime(s)
+	return err == nil && first < ms, err
 }

@@ -50,7 +50,7 @@ func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 // Config is what can be changed while a log is open.
 type Config struct {
 	SegmentBytes       int64         // roll the active segment before it grows beyond; 0: 1 GiB
-	SegmentAge         time.Duration // roll when the segment was begun longer ago; 0: 7 days
+	SegmentAge         time.Duration // roll before a batch whose timestamp is so much later than the segment's first; 0: 7 days
 	IndexIntervalBytes int           // 0: 4096
 	RetentionBytes     int64         // <= 0: no bound
 	Retention          time.Duration // <= 0: no bound

@@ -16,6 +16,7 @@ type fileCache struct {
 	open      map[string]*handle
 	idle      list.List // of *handle without users; the front was used last
 	forgotten uint64    // how often a file was removed or replaced
+	closed    bool
 }
 
 type handle struct {
@@ -25,6 +26,7 @@ type handle struct {
 	users int
 	elem  *list.Element
 	gone  bool    // no longer in open: closed with its last user
+	fixed bool    // opened to be read only
 	under *handle // of an overlay: the file below it, nil if there is none
 }
 
@@ -64,6 +66,41 @@ func (c *fileCache) acquire(path string) (*handle, error) {
 	return h, nil
 }
 
+// acquireWritable is acquire for who writes.
+func (c *fileCache) acquireWritable(path string) (*handle, error) {
+	h, err := c.acquire(path)
+	if err == nil && h.fixed {
+		c.forget(path)
+		h.release()
+		h, err = c.acquire(path)
+	}
+	return h, err
+}
+
+// has says whether the file is open.
+func (c *fileCache) has(path string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open[path] != nil
+}
+
+// adopt takes in a file that was opened to be read only, unless there is a handle already, and returns the handle. It must be known that the
+// file is the one of that name.
+func (c *fileCache) adopt(path string, f vfs.File) *handle {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if h := c.use(path); h != nil {
+		_ = f.Close()
+		return h
+	}
+	for len(c.open) >= c.most && c.idle.Len() > 0 {
+		c.closeIdle(c.idle.Back().Value.(*handle))
+	}
+	h := &handle{File: f, cache: c, path: path, users: 1, fixed: true}
+	c.open[path] = h
+	return h
+}
+
 // use returns the handle there is, or nil; mu is held.
 func (c *fileCache) use(path string) *handle {
 	h := c.open[path]
@@ -97,7 +134,10 @@ func (h *handle) release() {
 	if h.users--; h.users > 0 {
 		return
 	}
-	if h.gone {
+	if h.gone || c.closed {
+		if !h.gone {
+			delete(c.open, h.path)
+		}
 		_ = h.File.Close()
 		return
 	}
@@ -133,6 +173,7 @@ func (c *fileCache) count() int {
 func (c *fileCache) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.closed = true
 	for c.idle.Len() > 0 {
 		c.closeIdle(c.idle.Front().Value.(*handle))
 	}

@@ -31,11 +31,10 @@ type Log struct {
 	start, end int64
 	recorded   int64      // end in the last checkpoint: retention stays below it
 	segments   []*segment // by base; the last is active
-	begun      time.Time  // of the active segment
+	begun      time.Time  // when the active segment was begun, or the log was opened
 	unmade     bool       // the folder is not there yet
 	dirChanged bool       // files were made or removed since the folder was synced
 	dirty      bool
-	buf        []byte
 
 	clean    cleanState
 	cleaning sync.Mutex    // held by a pass of compaction; taken before mu
@@ -44,7 +43,9 @@ type Log struct {
 	producers       Producers
 	producersLoaded bool
 	undecided       openTransactions // at the end of the files, when producersLoaded
-	snapshotAt      int64            // end of the newest snapshot file; -1: none
+	// Snapshot files are written into the folder under snapshotting; unsyncedSnapshots are the offsets of those that Sync has to sync.
+	snapshotting      sync.Mutex
+	unsyncedSnapshots []int64
 }
 
 // Name is the folder's: "topic-0".
@@ -153,7 +154,7 @@ func (l *Log) load() error {
 	if err := l.loadCleanState(names); err != nil {
 		return err
 	}
-	l.segments, l.snapshotAt = nil, -1
+	l.segments, l.unsyncedSnapshots = nil, nil
 	for _, name := range names {
 		path := fs.PathJoin(l.dir, name)
 		stem, isLog := strings.CutSuffix(name, ".log")
@@ -207,12 +208,12 @@ func (l *Log) makeDir() error {
 	return nil
 }
 
-// create is open for the files that a log makes, which is when its folder is made; mu is held.
+// create opens the segment's file to write, or to make it, which is when its folder is made; mu is held.
 func (l *Log) create(s *segment) (*handle, error) {
 	if err := l.makeDir(); err != nil {
 		return nil, err
 	}
-	return l.m.files.acquire(s.logPath())
+	return l.m.files.acquireWritable(s.logPath())
 }
 
 // place finds the recorded end, or, where none is recorded, the end of the last whole batch, and cuts the log there.
@@ -320,7 +321,7 @@ func (l *Log) cut(end int64) error {
 func (l *Log) cutAt(s *segment, h *handle, end int64, useIndex bool) error {
 	from := int64(0)
 	s.forgetIndex()
-	if useIndex && l.readIndexFiles(s, h) {
+	if useIndex && s.readIndexFiles(l.m.o.FS, h) {
 		i := len(s.index)
 		for i > 0 && s.base+int64(s.index[i-1].rel) >= end {
 			i--
@@ -399,7 +400,7 @@ func (l *Log) cutFile(s *segment, size int64) error {
 	s.saved, s.savedTs = 0, 0
 	if size == 0 {
 		s.forgetIndex()
-		s.indexed = true
+		s.indexed, s.firstKnown = true, false
 	}
 	l.setDirty()
 	return nil
@@ -415,6 +416,7 @@ func (l *Log) setDirty() {
 // remove deletes the segment's files.
 func (l *Log) remove(s *segment) error {
 	fs := l.m.o.FS
+	s.version++
 	l.dropTail(s)
 	l.m.files.forget(s.logPath())
 	if err := fs.Remove(s.logPath()); err != nil && !vfs.NotExist(err) {
@@ -468,6 +470,9 @@ func (l *Log) Append(batch []byte) error {
 		return fmt.Errorf("append to %s: %w", l.name, err)
 	}
 	s.note(&h, s.size, l.config.IndexIntervalBytes)
+	if s.size == 0 {
+		s.first, s.firstKnown = h.MaxTimestamp, true
+	}
 	if s.verifiedTo < s.size || s.verifiedFrom > s.size {
 		s.verifiedFrom = s.size
 	}
@@ -485,7 +490,7 @@ func (l *Log) compare(want *record.Header) error {
 	if want.NextOffset() <= max(l.start, l.clean.holes) || len(l.segments) == 0 || want.BaseOffset < l.segments[0].base {
 		return nil
 	}
-	s := l.segmentOf(want.BaseOffset)
+	s := l.segments[l.segmentAt(want.BaseOffset)]
 	var found record.Header
 	err := l.walkFrom(s, want.BaseOffset, func(h *record.Header, pos int64) bool {
 		found = *h
@@ -509,7 +514,10 @@ func (l *Log) active(h *record.Header) (*segment, error) {
 		}
 		full := s.size+int64(h.Size()) > l.config.SegmentBytes || s.size+int64(h.Size()) > math.MaxInt32
 		far := h.LastOffset()-s.base > math.MaxInt32
-		old := l.m.o.Clock.Now().Sub(l.begun) > l.config.SegmentAge
+		old, err := l.waited(s, h)
+		if err != nil {
+			return nil, err
+		}
 		if s.size > 0 && !full && !far && !old {
 			return s, l.ensureIndex(s)
 		}
@@ -522,6 +530,35 @@ func (l *Log) active(h *record.Header) (*segment, error) {
 	l.begun = l.m.o.Clock.Now()
 	l.dirChanged = true
 	return s, nil
+}
+
+// waited reports whether the segment, which may be empty, has waited for the batch for as long as one may be active. As in Kafka the time runs by the
+// timestamps of the records, from the first batch of the segment on, so that a restart changes nothing; where the first has none, by the clock, from
+// when the segment was begun or the log was opened.
+func (l *Log) waited(s *segment, h *record.Header) (bool, error) {
+	if s.size == 0 {
+		return false, nil
+	}
+	first, err := l.firstTime(s)
+	if err != nil {
+		return false, err
+	}
+	if first < 0 || h.MaxTimestamp < 0 {
+		return l.m.o.Clock.Now().Sub(l.begun) > l.config.SegmentAge, nil
+	}
+	return h.MaxTimestamp-first > l.config.SegmentAge.Milliseconds(), nil
+}
+
+// firstTime is the largest timestamp of the first batch of a segment that has one; mu is held.
+func (l *Log) firstTime(s *segment) (int64, error) {
+	if s.firstKnown {
+		return s.first, nil
+	}
+	err := l.within(s, func(v *view) (err error) {
+		s.first, s.firstKnown, err = v.firstTime()
+		return err
+	})
+	return s.first, err
 }
 
 // newSegment is an empty segment, all of whose indexes are known.
@@ -616,9 +653,14 @@ func (l *Log) Sync() error {
 			err = l.keepAborted(s)
 		}
 	}
+	var snapshot []byte
+	end, unsynced := l.end, l.unsyncedSnapshots
 	if err == nil && l.producersLoaded && l.producers.hasChanged() {
-		err = l.writeSnapshot()
+		if err = l.makeDir(); err == nil {
+			snapshot = l.producers.snapshot(end, l.undecided)
+		}
 	}
+	l.unsyncedSnapshots = nil
 	// Opened under the lock: a segment that is removed or replaced meanwhile must not be made again.
 	files := make([]*handle, 0, len(todo))
 	for _, s := range todo {
@@ -636,6 +678,9 @@ func (l *Log) Sync() error {
 		}
 		f.release()
 	}
+	if err == nil {
+		err = l.syncSnapshots(unsynced, end, snapshot)
+	}
 	if err == nil && dir {
 		err = vfs.SyncDir(l.m.o.FS, l.dir)
 	}
@@ -650,35 +695,13 @@ func (l *Log) Sync() error {
 	for _, s := range todo {
 		s.unsynced = true
 	}
+	l.unsyncedSnapshots = append(unsynced[:len(unsynced):len(unsynced)], l.unsyncedSnapshots...)
+	if snapshot != nil {
+		l.producers.touch()
+	}
 	l.dirChanged = l.dirChanged || dir
 	l.setDirty()
 	return fmt.Errorf("sync log %s: %w", l.name, err)
-}
-
-// Truncate removes everything at or above end, which must be the end of a batch; for recovery only.
-func (l *Log) Truncate(end int64) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.ready(); err != nil {
-		return err
-	}
-	if end >= l.end {
-		return nil
-	}
-	if err := l.cut(max(end, l.start)); err != nil {
-		return l.isolate(err)
-	}
-	l.end = max(end, l.start)
-	l.producers = Producers{}
-	l.producersLoaded, l.undecided = false, nil
-	for _, s := range l.segments {
-		s.aborted = abortedIndex{limit: max(l.end, 1)}
-	}
-	names, err := l.m.o.FS.List(l.dir)
-	if err != nil && !vfs.NotExist(err) {
-		return fmt.Errorf("cut log %s: %w", l.name, err)
-	}
-	return l.forgetSnapshots(names)
 }
 
 // Delete closes the log and removes its folder.
@@ -719,6 +742,8 @@ func (l *Log) Close() error {
 	l.mu.Unlock()
 	l.cleaning.Lock() // a pass that runs ends soon, and touches the folder no more
 	defer l.cleaning.Unlock()
+	l.snapshotting.Lock()
+	defer l.snapshotting.Unlock()
 	l.m.mu.Lock()
 	defer l.m.mu.Unlock()
 	delete(l.m.dirty, l)

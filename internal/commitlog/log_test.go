@@ -632,3 +632,33 @@ func TestReadFillsTheChunk(t *testing.T) {
 		}
 	}
 }
+
+// TestSegmentAge rolls by the time between the first batch of a segment and the next one, whatever the process was restarted between; without
+// timestamps, by the clock.
+func TestSegmentAge(t *testing.T) {
+	t.Parallel()
+	fs := vfs.NewCrashable()
+	now := clock.NewManual(time.UnixMilli(0))
+	day := (24 * time.Hour).Milliseconds()
+	for at := range int64(10) { // a day each
+		m := openManager(t, fs, now)
+		l := openLog(t, m, "t-0", Config{SegmentAge: 3 * 24 * time.Hour})
+		must(t, l.Append(makeBatch(2*at, 1, at*day, 10)))
+		must(t, l.Append(makeBatch(2*at+1, 1, at*day-1000, 10)))
+		must(t, m.Sync(t.Context(), nil))
+		must(t, m.Close())
+		now.Advance(24 * time.Hour)
+	}
+	if got := files(t, fs, ".log"); len(got) != 3 || !strings.HasSuffix(got[1], segmentName(8)+".log") || !strings.HasSuffix(got[2], segmentName(16)+".log") {
+		t.Errorf("segments %v", got)
+	}
+	m := openManager(t, fs, now)
+	l := openLog(t, m, "u-0", Config{SegmentAge: time.Hour})
+	for at := range int64(6) {
+		must(t, l.Append(makeBatch(at, 1, -1, 10)))
+		now.Advance(30 * time.Minute)
+	}
+	if n := len(l.segments); n != 2 || l.segments[1].base != 3 {
+		t.Errorf("%d segments of records without timestamps", n)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,8 @@ type Manager struct {
 	recorded map[string]recordedLog // of the last checkpoint; nil if there is none
 	syncMu   sync.Mutex
 	folders  map[string]struct{} // that are there
+
+	cold chan struct{} // a slot for each read at a time of what is not in memory
 
 	buffered atomic.Int64 // bytes of tails, by capacity
 	flushing atomic.Bool
@@ -69,7 +72,7 @@ func NewManager(o ManagerOptions) (*Manager, error) {
 	if err := vfs.MkdirAll(o.FS, o.Dir); err != nil {
 		return nil, fmt.Errorf("open log folder: %w", err)
 	}
-	m := &Manager{o: o, files: newFileCache(o.FS, o.MaxFiles), logs: map[string]*Log{}, dirty: map[*Log]struct{}{}, urgent: make(chan struct{}, 1), closing: make(chan struct{})}
+	m := &Manager{o: o, files: newFileCache(o.FS, o.MaxFiles), logs: map[string]*Log{}, dirty: map[*Log]struct{}{}, urgent: make(chan struct{}, 1), closing: make(chan struct{}), cold: make(chan struct{}, max(4, 2*runtime.GOMAXPROCS(0)))}
 	names, err := m.Names()
 	if err != nil {
 		return nil, fmt.Errorf("open log folder: %w", err)
@@ -184,6 +187,9 @@ func (m *Manager) Open(name string, id [16]byte, c Config) (*Log, error) {
 	}
 	return l, nil
 }
+
+// warm gives a slot of cold back.
+func (m *Manager) warm() { <-m.cold }
 
 // present says whether the log's folder is there.
 func (m *Manager) present(name string) bool {

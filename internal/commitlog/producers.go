@@ -199,6 +199,13 @@ func (ps *Producers) Expire(before int64) {
 	}
 }
 
+// touch says that what is on disk is not the newest.
+func (ps *Producers) touch() {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.changed = true
+}
+
 func (ps *Producers) hasChanged() bool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sort"
 	"sync"
 
 	"github.com/leat-io/leat/internal/record"
@@ -78,104 +77,78 @@ func (c *Chunk) Release() {
 	*c = Chunk{}
 }
 
-// segmentOf returns the segment that has the offset, or the one before the hole that it is in; mu is held.
-func (l *Log) segmentOf(offset int64) *segment {
-	i := sort.Search(len(l.segments), func(i int) bool { return l.segments[i].base > offset })
-	return l.segments[max(0, i-1)]
-}
-
-// walkFrom walks the segment's batches from the first whose last offset is >= offset; mu is held. An index that leads astray is
-// built again.
-func (l *Log) walkFrom(s *segment, offset int64, fn func(h *record.Header, pos int64) bool) error {
-	for again := false; ; again = true {
-		if err := l.ensureIndex(s); err != nil {
-			return err
-		}
-		f, err := l.open(s)
-		if err != nil {
-			return err
-		}
-		from := s.locate(offset)
-		astray, met := false, false
-		_, err = scan(f, s.logPath(), from, s.expect(from), l.clean.holes, s.size, false, func(h *record.Header, pos int64) bool {
-			if pos == from && from > 0 && h.BaseOffset > offset && !again {
-				astray = true
-				return false
-			}
-			if h.LastOffset() < offset {
-				return true
-			}
-			met = true
-			return fn(h, pos)
-		})
-		f.release()
-		if from > 0 && !again && (astray || errors.Is(err, ErrCorrupt) && !met) {
-			if err := l.rebuildIndex(s); err != nil {
-				return err
-			}
-			continue
-		}
-		return err
-	}
-}
-
-// rebuildIndex builds the segment's indexes from its batches.
-func (l *Log) rebuildIndex(s *segment) error {
-	l.m.o.Logger.Warn("an index is damaged and is built again", "file", s.indexPath())
-	f, err := l.open(s)
-	if err != nil {
-		return err
-	}
-	defer f.release()
-	s.forgetIndex()
-	if _, err := scan(f, s.logPath(), 0, s.base, l.clean.holes, s.size, false, func(h *record.Header, pos int64) bool {
-		s.note(h, pos, l.config.IndexIntervalBytes)
-		return true
-	}); err != nil {
-		s.forgetIndex()
-		return err
-	}
-	s.indexed = true
-	return nil
-}
-
 // Read returns whole batches, from the one that has offset on, up to maxBytes and with every record below limit. With atLeastOne the first
 // batch is returned even if it is larger. An empty Chunk says that there is nothing from offset to its Next, and nothing at Next yet or within the limits.
+//
+// The lock is held only to find the segment; what waits for a disk waits without it.
 func (l *Log) Read(offset int64, maxBytes int, limit int64, atLeastOne bool) (Chunk, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	for at := offset; ; {
+		l.mu.Lock()
+		c, more, err := l.readable(offset, at, limit)
+		if !more || err != nil {
+			l.mu.Unlock()
+			return c, err
+		}
+		end := l.end
+		v, err := l.viewUnlocking(l.segmentAt(at))
+		switch {
+		case err != nil:
+			return Chunk{}, l.isolateRead(err)
+		case v == nil:
+			continue
+		}
+		c, found, err := l.readView(v, offset, maxBytes, min(limit, end), atLeastOne)
+		if err == nil && found && c.length > 0 && c.First > offset && c.First >= v.holes {
+			err = &CorruptError{File: v.file, Reason: fmt.Sprintf("the batch with offset %d is missing before it", offset)}
+		}
+		next := v.end
+		current := l.finish(v, err)
+		switch {
+		case err == nil && found:
+			return c, nil
+		case err == nil:
+			at = next // the segment's batches end before the offset
+		case current:
+			c.Release()
+			return Chunk{}, l.isolateRead(err)
+		default: // it was removed or replaced while it was read
+			c.Release()
+		}
+	}
+}
+
+// readable says whether there is more to read for an offset, of which nothing was found before at; if not, the chunk or the error is the answer. mu is
+// held.
+func (l *Log) readable(offset, at, limit int64) (c Chunk, more bool, err error) {
 	if offset < l.start || offset > l.end {
-		return Chunk{}, fmt.Errorf("partition %s: %w: %d is not in [%d, %d]", l.name, ErrOffsetOutOfRange, offset, l.start, l.end)
+		return Chunk{}, false, l.outOfRange(offset)
 	}
 	if offset == l.end || offset >= limit {
-		return Chunk{First: offset, Next: offset}, nil
+		return Chunk{First: offset, Next: offset}, false, nil
 	}
 	if err := l.ready(); err != nil {
-		return Chunk{}, err
+		return Chunk{}, false, err
 	}
-	if offset < l.start { // loading has found that retention removed more than the last checkpoint knew
-		return Chunk{}, fmt.Errorf("partition %s: %w: %d is not in [%d, %d]", l.name, ErrOffsetOutOfRange, offset, l.start, l.end)
-	}
-	i := sort.Search(len(l.segments), func(i int) bool { return l.segments[i].base > offset })
-	for i = max(0, i-1); i < len(l.segments); i++ {
-		c, found, err := l.readSegment(l.segments[i], offset, maxBytes, min(limit, l.end), atLeastOne)
-		if err != nil {
-			return Chunk{}, l.isolateRead(err)
-		}
-		if found && c.length > 0 && c.First > offset && c.First >= l.clean.holes {
-			c.Release()
-			return Chunk{}, l.isolateRead(&CorruptError{File: l.segments[i].logPath(), Reason: fmt.Sprintf("the batch with offset %d is missing before it", offset)})
-		}
-		if found {
-			return c, nil
-		}
-		// The segment ends before the offset.
-	}
-	if offset < l.clean.holes {
-		return Chunk{First: offset, Next: l.end}, nil
+	switch {
+	case offset < l.start: // loading has found that retention removed more than the last checkpoint knew
+		return Chunk{}, false, l.outOfRange(offset)
+	case at < l.end:
+		return Chunk{}, true, nil
+	case offset < l.clean.holes:
+		return Chunk{First: offset, Next: l.end}, false, nil
 	}
 	last := l.segments[len(l.segments)-1]
-	return Chunk{}, l.isolateRead(&CorruptError{File: last.logPath(), Offset: last.size, Reason: fmt.Sprintf("offset %d is in no batch, and the log ends at %d", offset, l.end)})
+	return Chunk{}, false, l.isolateRead(&CorruptError{File: last.logPath(), Offset: last.size, Reason: fmt.Sprintf("offset %d is in no batch, and the log ends at %d", offset, l.end)})
+}
+
+func (l *Log) outOfRange(offset int64) error {
+	return fmt.Errorf("partition %s: %w: %d is not in [%d, %d]", l.name, ErrOffsetOutOfRange, offset, l.start, l.end)
+}
+
+// readView is view.read in its turn.
+func (l *Log) readView(v *view, offset int64, maxBytes int, limit int64, atLeastOne bool) (Chunk, bool, error) {
+	defer l.coldSlot(v, offset)()
+	return v.read(offset, maxBytes, limit, atLeastOne)
 }
 
 // isolateRead reports damage; what lies before it can still be read.
@@ -186,8 +159,8 @@ func (l *Log) isolateRead(err error) error {
 	return fmt.Errorf("read partition %s: %w", l.name, err)
 }
 
-// readSegment reports found false if the segment ends before the offset.
-func (l *Log) readSegment(s *segment, offset int64, maxBytes int, limit int64, atLeastOne bool) (c Chunk, found bool, err error) {
+// read reports found false if the segment's batches end before the offset. A chunk that is not empty takes the view's file with it.
+func (v *view) read(offset int64, maxBytes int, limit int64, atLeastOne bool) (c Chunk, found bool, err error) {
 	begin, end := int64(-1), int64(-1)
 	var skipTo int64
 	step := func(h *record.Header, pos int64) bool {
@@ -204,7 +177,7 @@ func (l *Log) readSegment(s *segment, offset int64, maxBytes int, limit int64, a
 			}
 			end, c.Next = pos+int64(h.Size()), h.NextOffset()
 			// Jump over what the index says is within both bounds.
-			at := min(s.locatePos(pos+int64(maxBytes)), s.locate(limit-1))
+			at := min(v.locatePos(pos+int64(maxBytes)), v.locate(limit-1))
 			if at > end+scanBytes {
 				skipTo = at
 				return false
@@ -217,20 +190,16 @@ func (l *Log) readSegment(s *segment, offset int64, maxBytes int, limit int64, a
 		end, c.Next = pos+int64(h.Size()), h.NextOffset()
 		return true
 	}
-	if err := l.walkFrom(s, offset, step); err != nil && begin < 0 {
+	if err := v.walkFrom(offset, step); err != nil && begin < 0 {
 		return c, false, err
 	}
 	if begin < 0 || end == begin {
 		return c, begin >= 0, nil
 	}
-	f, err := l.open(s)
-	if err != nil {
-		return Chunk{}, false, err
-	}
 	if skipTo > end {
 		// An index entry in the middle may be wrong: then the shorter chunk is right, too.
 		at, next := end, c.Next
-		_, serr := scan(f, s.logPath(), skipTo, s.expect(skipTo), l.clean.holes, s.size, false, func(h *record.Header, pos int64) bool {
+		_, serr := v.scan(skipTo, false, func(h *record.Header, pos int64) bool {
 			if h.BaseOffset < next {
 				return false
 			}
@@ -247,30 +216,27 @@ func (l *Log) readSegment(s *segment, offset int64, maxBytes int, limit int64, a
 			end, c.Next = at, next
 		}
 	}
-	if begin < s.verifiedFrom || end > s.verifiedTo {
-		if end, err = l.verify(s, f, begin, end, &c); err != nil {
-			f.release()
+	if begin < v.verifiedFrom || end > v.verifiedTo {
+		if end, err = v.verify(begin, end, &c); err != nil {
 			return Chunk{}, false, err
 		}
 	}
-	c.file, c.offset, c.length = f, begin, int(end-begin)
+	c.file, c.offset, c.length = v.f, begin, int(end-begin)
+	v.f = nil
 	return c, true, nil
 }
 
 // verify checks the checksums of begin..end, which nobody has since the process began, and remembers that. Damage behind the first batch
 // shortens the chunk.
-func (l *Log) verify(s *segment, f *handle, begin, end int64, c *Chunk) (int64, error) {
+func (v *view) verify(begin, end int64, c *Chunk) (int64, error) {
 	next := c.First
-	at, err := scan(f, s.logPath(), begin, c.First, l.clean.holes, end, true, func(h *record.Header, pos int64) bool {
+	at, err := scan(v.f, v.file, begin, c.First, v.holes, end, true, func(h *record.Header, pos int64) bool {
 		next = h.NextOffset()
 		return true
 	})
 	if at > begin {
-		if begin <= s.verifiedTo && begin >= s.verifiedFrom || at >= s.verifiedFrom && at <= s.verifiedTo {
-			s.verifiedFrom, s.verifiedTo = min(s.verifiedFrom, begin), max(s.verifiedTo, at)
-		} else {
-			s.verifiedFrom, s.verifiedTo = begin, at
-		}
+		v.noteVerified(begin, at)
+		v.learned, v.checked = true, true
 	}
 	if err != nil && at == begin {
 		return begin, err

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leat-io/leat/internal/record"
 	"github.com/leat-io/leat/internal/vfs"
 )
 
@@ -85,10 +84,6 @@ func (l *Log) ApplyRetention(now time.Time, highWatermark int64) (newStart int64
 	if err := l.ready(); err != nil {
 		return l.start, 0, err
 	}
-	total := int64(0)
-	for _, s := range l.segments {
-		total += s.size
-	}
 	// The active segment goes, too, when all of it is too old or below the start: then an empty one takes its place.
 	for len(l.segments) > 0 {
 		s := l.segments[0]
@@ -101,11 +96,23 @@ func (l *Log) ApplyRetention(now time.Time, highWatermark int64) (newStart int64
 		}
 		gone := next <= l.start
 		if !gone && l.config.RetentionBytes > 0 {
-			gone = total-s.size >= l.config.RetentionBytes
+			rest := int64(0)
+			for _, s := range l.segments[1:] {
+				rest += s.size
+			}
+			gone = rest >= l.config.RetentionBytes
 		}
 		if !gone && l.config.Retention > 0 {
+			size := s.size
 			if gone, err = l.tooOld(s, now.Add(-l.config.Retention).UnixMilli()); err != nil {
 				return l.start, deleted, l.isolateRead(err)
+			}
+			// It looked without the lock.
+			if l.closed {
+				return l.start, deleted, ErrClosed
+			}
+			if len(l.segments) == 0 || l.segments[0] != s || s.pinned || s.size != size {
+				continue
 			}
 		}
 		if !gone {
@@ -123,7 +130,6 @@ func (l *Log) ApplyRetention(now time.Time, highWatermark int64) (newStart int64
 				return l.start, deleted, err
 			}
 		}
-		total -= s.size
 		if err := l.remove(s); err != nil {
 			return l.start, deleted, err
 		}
@@ -134,114 +140,35 @@ func (l *Log) ApplyRetention(now time.Time, highWatermark int64) (newStart int64
 	return l.start, deleted, nil
 }
 
-// tooOld reports whether every record of the segment is older than the time in milliseconds. The index is only a hint: before
-// anything is removed the batches are asked. Records without a timestamp are as old as the file.
+// tooOld reports whether every record of the first segment is older than the time in milliseconds. The index is only a hint: before
+// anything is removed the batches are asked, with mu, which is held, given up meanwhile. Records without a timestamp are as old as the file.
 func (l *Log) tooOld(s *segment, before int64) (bool, error) {
-	if err := l.ensureIndex(s); err != nil {
-		return false, err
-	}
-	if s.largest >= before {
+	if s.indexed && s.largest >= before {
 		return false, nil
 	}
-	f, err := l.open(s)
+	v, err := l.view(0)
 	if err != nil {
 		return false, err
 	}
-	defer f.release()
-	largest := int64(math.MinInt64)
-	if _, err := scan(f, s.logPath(), 0, s.base, l.clean.holes, s.size, false, func(h *record.Header, pos int64) bool {
-		largest = max(largest, h.MaxTimestamp)
-		return true
-	}); err != nil {
-		return false, err
-	}
-	s.largest = max(s.largest, largest)
-	if largest < 0 {
-		st, err := l.m.o.FS.Stat(s.logPath())
-		if err != nil {
-			if vfs.NotExist(err) { // all of it is in memory
-				return false, nil
-			}
-			return false, err
+	l.mu.Unlock()
+	largest, err := v.largestTime()
+	if err == nil && largest < 0 {
+		var st vfs.FileInfo
+		switch st, err = v.fs.Stat(v.file); {
+		case vfs.NotExist(err): // all of it is in memory
+			largest, err = math.MaxInt64, nil
+		case err == nil:
+			largest = st.ModTime().UnixMilli()
 		}
-		largest = st.ModTime().UnixMilli()
+	}
+	version := v.version
+	v.release()
+	l.mu.Lock()
+	switch {
+	case s.version != version:
+		return false, nil
+	case err != nil:
+		return false, err
 	}
 	return largest < before, nil
-}
-
-func (l *Log) snapshotPath(offset int64) string {
-	return l.m.o.FS.PathJoin(l.dir, segmentName(offset)+".snapshot")
-}
-
-// snapshotOffsets returns the offsets of the snapshot files, the newest first.
-func snapshotOffsets(names []string) []int64 {
-	var at []int64
-	for _, n := range names {
-		if stem, ok := strings.CutSuffix(n, ".snapshot"); ok && len(stem) == 20 {
-			if v, err := strconv.ParseInt(stem, 10, 64); err == nil {
-				at = append(at, v)
-			}
-		}
-	}
-	slices.Sort(at)
-	slices.Reverse(at)
-	return at
-}
-
-// forgetSnapshots removes those of the names that are snapshots of what lies behind the end: a crash has taken that away, and what comes in its place may
-// be of other producers; mu is held.
-func (l *Log) forgetSnapshots(names []string) error {
-	for _, at := range snapshotOffsets(names) {
-		if at <= l.end {
-			break
-		}
-		if err := l.m.o.FS.Remove(l.snapshotPath(at)); err != nil && !vfs.NotExist(err) {
-			return fmt.Errorf("remove producer snapshot: %w", err)
-		}
-		l.dirChanged = true
-	}
-	return nil
-}
-
-// keptSnapshots: the last one may be torn by a crash. Besides, one that is not behind the recorded end is kept.
-const keptSnapshots = 2
-
-// writeSnapshot writes the producers' state at the end of the log; mu is held.
-func (l *Log) writeSnapshot() error {
-	if err := l.makeDir(); err != nil {
-		return fmt.Errorf("write producer snapshot: %w", err)
-	}
-	fs, path := l.m.o.FS, l.snapshotPath(l.end)
-	f, err := fs.Create(path, vfs.Unspecified)
-	if err != nil {
-		return fmt.Errorf("write producer snapshot: %w", err)
-	}
-	_, err = f.Write(l.producers.snapshot(l.end, l.undecided))
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		_ = fs.Remove(path) // it would be counted as one that is kept
-		return fmt.Errorf("write producer snapshot: %w", err)
-	}
-	l.snapshotAt = l.end
-	l.dirChanged = true
-	names, err := fs.List(l.dir)
-	if err != nil {
-		return err
-	}
-	usable := false // by a start that cuts the log at the recorded end
-	for i, at := range snapshotOffsets(names) {
-		first := !usable && at <= l.recorded
-		usable = usable || first
-		if i >= keptSnapshots && !first {
-			if err := fs.Remove(l.snapshotPath(at)); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

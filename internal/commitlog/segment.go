@@ -14,7 +14,7 @@ import (
 	"github.com/leat-io/leat/internal/vfs"
 )
 
-// segment is one file of batches with its two indexes. All fields are guarded by the log's lock.
+// segment is one file of batches with its two indexes. All fields are guarded by the log's lock; who reads the file without it takes a view.
 type segment struct {
 	base int64
 	path string // without the suffix
@@ -27,9 +27,13 @@ type segment struct {
 	saved   int   // index entries that are in the file already
 	savedTs int
 	largest int64 // timestamp; valid when indexed
+	first   int64 // largest timestamp of the first batch, when firstKnown
+	// firstKnown: the segment has a first batch, and it was looked at.
+	firstKnown bool
 	// The bytes from..to were written by this process, or their checksums were verified.
 	verifiedFrom, verifiedTo int64
 	unsynced                 bool
+	version                  int       // changes when the segment is removed or replaced, or its file gets another name
 	pinned                   bool      // a pass of compaction reads it: it must stay
 	swap                     *swapping // its file still has the name of step 2 in swap.go
 	// tail is what comes behind the bytes in the file, within size; only the active segment has one. See tail.go.
@@ -164,48 +168,13 @@ func scan(f io.ReaderAt, path string, pos, expect, holes, end int64, verify bool
 	return pos, nil
 }
 
-// ensureIndex has the segment's indexes in memory: from their files if they are sane, else from the batches. interval is for the
-// latter.
-func (l *Log) ensureIndex(s *segment) error {
-	if s.indexed {
-		return nil
-	}
-	h, err := l.open(s)
-	if err != nil {
-		return err
-	}
-	defer h.release()
-	s.forgetIndex()
-	from := int64(0)
-	if l.readIndexFiles(s, h) {
-		if n := len(s.index); n > 0 {
-			from = int64(s.index[n-1].pos)
-		}
-	} else {
-		s.forgetIndex()
-	}
-	last := len(s.index) - 1
-	_, err = scan(h, s.logPath(), from, s.expect(from), l.clean.holes, s.size, false, func(h *record.Header, pos int64) bool {
-		if last >= 0 && pos == from {
-			s.sinceIx = int64(h.Size())
-			s.largest = max(s.largest, h.MaxTimestamp)
-			return true
-		}
-		s.note(h, pos, l.config.IndexIntervalBytes)
-		return true
-	})
-	if err != nil {
-		s.forgetIndex()
-		return err
-	}
-	s.indexed = true
-	return nil
-}
-
 // readIndexFiles reads the index files as far as they speak of bytes that are there; false if they are not sane.
-func (l *Log) readIndexFiles(s *segment, f io.ReaderAt) bool {
+func (s *segment) readIndexFiles(fs vfs.FS, f io.ReaderAt) bool {
+	if s.swap != nil { // they are of the segment that it replaces
+		return false
+	}
 	be := binary.BigEndian
-	ib, err := vfs.ReadFile(l.m.o.FS, s.indexPath(), 1<<28)
+	ib, err := vfs.ReadFile(fs, s.indexPath(), 1<<28)
 	if err != nil {
 		return false
 	}
@@ -226,11 +195,11 @@ func (l *Log) readIndexFiles(s *segment, f io.ReaderAt) bool {
 		return s.size == 0
 	}
 	// The last entry must lead to a batch that it speaks of; one in the middle is checked when it is used.
-	if !l.leadsToBatch(s, f, s.index[len(s.index)-1]) {
+	if !s.leadsToBatch(f, s.index[len(s.index)-1]) {
 		return false
 	}
 	lastRel := s.index[len(s.index)-1].rel
-	tb, err := vfs.ReadFile(l.m.o.FS, s.timePath(), 1<<28)
+	tb, err := vfs.ReadFile(fs, s.timePath(), 1<<28)
 	if err != nil || len(tb) < timeEntryLen {
 		return false
 	}
@@ -266,7 +235,7 @@ func (l *Log) readIndexFiles(s *segment, f io.ReaderAt) bool {
 	return true
 }
 
-func (l *Log) leadsToBatch(s *segment, f io.ReaderAt, e indexEntry) bool {
+func (s *segment) leadsToBatch(f io.ReaderAt, e indexEntry) bool {
 	var b [record.HeaderLen]byte
 	if int64(e.pos)+record.HeaderLen > s.size {
 		return false

@@ -54,6 +54,7 @@ func (c *cleanFile) putInPlace(g []passSegment) error {
 	}
 	s := &swapping{indexed: c.indexed}
 	for i := range g {
+		g[i].s.version++
 		l.m.files.forget(g[i].path)
 		l.m.files.forget(g[i].s.abortedPath())
 		if i > 0 {
@@ -91,6 +92,7 @@ func (l *Log) takePlace(s *segment) error {
 		return err
 	}
 	s.swap = nil
+	s.version++
 	l.m.files.forget(s.logPath())
 	s.aborted = abortedIndex{}
 	l.m.files.forget(s.abortedPath())

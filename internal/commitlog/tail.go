@@ -107,7 +107,10 @@ func (l *Log) open(s *segment) (*handle, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	return l.create(s)
+	if err := l.makeDir(); err != nil {
+		return nil, err
+	}
+	return l.m.files.acquire(s.logPath())
 }
 
 // overlay returns the segment's file with its tail laid over it.

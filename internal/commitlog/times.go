@@ -1,8 +1,11 @@
 package commitlog
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"sort"
+	"sync"
 
 	"github.com/leat-io/leat/internal/record"
 	"github.com/leat-io/leat/internal/vfs"
@@ -26,17 +29,9 @@ func (l *Log) OffsetForTime(ms, limit int64) (offset, timestamp int64, err error
 
 // MaxTimestamp returns the first of the records below limit that have the largest timestamp; offset -1 if there are none.
 func (l *Log) MaxTimestamp(limit int64) (offset, timestamp int64, err error) {
-	l.mu.Lock()
-	if err := l.ready(); err != nil {
-		l.mu.Unlock()
-		return -1, -1, err
-	}
 	found, largest := false, int64(0)
-	for _, s := range l.segments {
-		if s.base >= limit || s.size == 0 {
-			continue
-		}
-		err := l.walkFrom(s, max(l.start, s.base), func(h *record.Header, pos int64) bool {
+	if err := l.walk(limit, func(v *view, from int64) error {
+		return v.walkFrom(from, func(h *record.Header, pos int64) bool {
 			if h.NextOffset() > limit {
 				return false
 			}
@@ -48,66 +43,90 @@ func (l *Log) MaxTimestamp(limit int64) (offset, timestamp int64, err error) {
 			}
 			return true
 		})
-		if err != nil {
-			l.mu.Unlock()
-			return -1, -1, l.isolateRead(err)
-		}
+	}); err != nil {
+		return -1, -1, err
 	}
-	l.mu.Unlock()
 	if !found {
 		return -1, -1, nil
 	}
 	return l.OffsetForTime(largest, limit)
 }
 
+// errEnough ends a walk.
+var errEnough = errors.New("enough")
+
+// walk calls fn with a view of each segment that has offsets between the start and limit, and where in it to begin, without the lock. A segment that is
+// removed or replaced while fn looks at it is looked at again if that failed.
+func (l *Log) walk(limit int64, fn func(v *view, from int64) error) error {
+	for at := l.StartOffset(); at < limit; {
+		v, err := l.next(at)
+		if v == nil || err != nil {
+			return err
+		}
+		slot := l.coldSlot(v, at)
+		err = fn(v, at)
+		slot()
+		next := v.end
+		current := l.finish(v, err)
+		switch {
+		case errors.Is(err, errEnough):
+			return nil
+		case err == nil:
+			at = next
+		case current:
+			return l.isolateRead(err)
+		default:
+			at = max(at, l.StartOffset())
+		}
+	}
+	return nil
+}
+
+// batchPool has buffers for batches that are looked into.
+var batchPool = sync.Pool{New: func() any { return new([]byte) }}
+
 // findRecord returns the first record from the start on, below limit, that is wanted, in a batch that may have one.
 func (l *Log) findRecord(limit int64, batch func(*record.Header) bool, begin func(*segment) (int64, bool), wanted func(*record.Record) bool) (int64, int64, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.ready(); err != nil {
-		return -1, -1, err
-	}
-	limit = min(limit, l.end)
+	limit = min(limit, l.EndOffset())
 	var reader record.Reader
 	defer reader.Close()
-	for i, s := range l.segments {
-		if s.base >= limit || s.size == 0 || (i+1 < len(l.segments) && l.segments[i+1].base <= l.start) {
-			continue
+	buf := batchPool.Get().(*[]byte)
+	defer func() {
+		if cap(*buf) <= 1<<20 {
+			batchPool.Put(buf)
 		}
-		if err := l.ensureIndex(s); err != nil {
-			return -1, -1, l.isolateRead(err)
+	}()
+	offset, timestamp := int64(-1), int64(-1)
+	err := l.walk(limit, func(v *view, start int64) error {
+		if err := v.ensureIndex(); err != nil {
+			return err
 		}
-		from, ok := begin(s)
+		from, ok := begin(&v.segment)
 		if !ok {
-			continue
+			return nil
 		}
-		f, err := l.open(s)
-		if err != nil {
-			return -1, -1, err
-		}
-		offset, timestamp := int64(-1), int64(-1)
 		var inner error
-		err = l.walkFrom(s, max(from, l.start), func(h *record.Header, pos int64) bool {
+		err := v.walkFrom(max(from, start), func(h *record.Header, pos int64) bool {
 			if h.BaseOffset >= limit {
 				return false
 			}
 			if h.Control() || h.Count == 0 || !batch(h) {
 				return true
 			}
-			l.buf = append(l.buf[:0], make([]byte, h.Size())...)
-			if _, inner = f.ReadAt(l.buf, pos); inner != nil {
+			*buf = slices.Grow((*buf)[:0], h.Size())[:h.Size()]
+			if _, inner = v.f.ReadAt(*buf, pos); inner != nil {
 				return false
 			}
-			if _, err := record.Validate(l.buf); err != nil {
-				inner = &CorruptError{File: s.logPath(), Offset: pos, Reason: err.Error()}
+			if _, err := record.Validate(*buf); err != nil {
+				inner = &CorruptError{File: v.file, Offset: pos, Reason: err.Error()}
 				return false
 			}
-			if inner = reader.Reset(l.buf); inner != nil {
+			if inner = reader.Reset(*buf); inner != nil {
 				return false
 			}
 			for reader.Next() {
 				r := reader.Record()
-				if r.Offset >= l.start && r.Offset < limit && wanted(r) {
+				if r.Offset >= start && r.Offset < limit && wanted(r) {
 					offset, timestamp = r.Offset, r.Timestamp
 					return false
 				}
@@ -115,21 +134,17 @@ func (l *Log) findRecord(limit int64, batch func(*record.Header) bool, begin fun
 			inner = reader.Err()
 			return inner == nil
 		})
-		f.release()
-		if cap(l.buf) > 1<<20 {
-			l.buf = nil
+		switch {
+		case err != nil:
+			return err
+		case inner != nil:
+			return inner
+		case offset >= 0:
+			return errEnough
 		}
-		if err == nil {
-			err = inner
-		}
-		if err != nil {
-			return -1, -1, l.isolateRead(err)
-		}
-		if offset >= 0 {
-			return offset, timestamp, nil
-		}
-	}
-	return -1, -1, nil
+		return nil
+	})
+	return offset, timestamp, err
 }
 
 // loadProducers rebuilds the state of the producers from the newest good snapshot at or before the end, and the batches after it; mu is held.
@@ -145,7 +160,7 @@ func (l *Log) loadProducers() error {
 		}
 	}
 	from := l.start
-	l.snapshotAt, l.undecided = -1, nil
+	l.undecided = nil
 	now := l.m.o.Clock.Now().UnixMilli()
 	for _, at := range snapshotOffsets(names) {
 		if at > l.end {
@@ -156,7 +171,7 @@ func (l *Log) loadProducers() error {
 			continue
 		}
 		if open, ok := l.producers.load(b, now); ok {
-			from, l.snapshotAt, l.undecided = max(from, at), at, open
+			from, l.undecided = max(from, at), open
 			break
 		}
 	}

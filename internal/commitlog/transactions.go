@@ -1,6 +1,7 @@
 package commitlog
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -123,38 +124,71 @@ func (l *Log) stableAfter(h *record.Header) int64 {
 }
 
 // Aborted appends to dst the aborted transactions that have records in [from, to), by their first offsets. It is asked for readers of committed
-// records only, with to at most the last stable offset.
+// records only, with to at most the last stable offset. Files are read without the lock.
 func (l *Log) Aborted(from, to int64, dst []AbortedTransaction) ([]AbortedTransaction, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.ready(); err != nil {
-		return dst, err
-	}
 	begin := len(dst)
-	for i, s := range l.segments {
-		if i+1 < len(l.segments) && l.segments[i+1].base <= from || s.size == 0 {
-			continue
-		}
-		if err := l.loadAborted(s); err != nil {
+	for at, done := from, false; !done; {
+		x, next, err := l.abortedOf(at)
+		if err != nil {
 			return dst[:begin], l.isolateRead(err)
 		}
-		var done bool
-		var err error
-		if dst, done, err = l.findAborted(s, from, to, dst); err != nil {
-			return dst[:begin], err
-		}
-		if done {
+		if next < 0 {
 			break
 		}
-	}
-	slices.SortFunc(dst[begin:], func(a, b AbortedTransaction) int {
-		switch {
-		case a.First < b.First:
-			return -1
-		case a.First > b.First:
-			return 1
+		dst, done, err = x.find(from, to, dst)
+		x.release()
+		if err != nil {
+			return dst[:begin], err
 		}
-		return 0
-	})
+		at = next
+	}
+	slices.SortFunc(dst[begin:], func(a, b AbortedTransaction) int { return cmp.Compare(a.First, b.First) })
 	return dst, nil
+}
+
+// abortedOf returns what is known of the aborted transactions of the segment that has the offset, and where the next one begins; next is -1 at the
+// end of the log.
+func (l *Log) abortedOf(offset int64) (x abortedView, next int64, err error) {
+	for {
+		l.mu.Lock()
+		if err := l.ready(); err != nil {
+			l.mu.Unlock()
+			return x, -1, err
+		}
+		if offset >= l.end || len(l.segments) == 0 {
+			l.mu.Unlock()
+			return x, -1, nil
+		}
+		i := l.segmentAt(offset)
+		if s := l.segments[i]; s.aborted.loaded || s.size == 0 {
+			x, next, err = abortedView{abortedIndex: s.aborted}, l.segmentEnd(i), nil
+			if x.saved > 0 {
+				x.f, err = l.m.files.acquire(s.abortedPath())
+			}
+			l.mu.Unlock()
+			return x, next, err
+		}
+		v, err := l.viewUnlocking(i)
+		if err != nil {
+			return x, -1, err
+		}
+		if v == nil {
+			continue
+		}
+		slot := l.coldSlot(v, v.end-1)
+		err = v.loadAborted()
+		slot()
+		l.mu.Lock()
+		current := l.learn(v)
+		if s := v.of; err == nil && current && !s.aborted.loaded {
+			s.aborted = v.aborted
+			s.aborted.loaded, s.aborted.tail = false, slices.Clip(s.aborted.tail)
+			err = l.loadAborted(s) // what has come meanwhile
+		}
+		l.mu.Unlock()
+		v.release()
+		if err != nil && current {
+			return x, -1, err
+		}
+	}
 }

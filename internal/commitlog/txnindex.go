@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
-	"os"
 	"sort"
 
 	"github.com/leat-io/leat/internal/record"
@@ -43,6 +42,7 @@ const (
 // abortedIndex is what is known of a segment's aborted transactions. All fields are guarded by the log's lock.
 type abortedIndex struct {
 	loaded  bool
+	begun   bool  // all below covered is known; what is behind may be not
 	limit   int64 // entries of the file from here on are from before the log was cut; 0: there was no cut
 	saved   int   // entries in the file
 	crc     uint32
@@ -87,73 +87,90 @@ func parseAbortedFile(b []byte) (entries []byte, covered int64, ok bool) {
 	return b[:n], int64(be.Uint64(b[n+4:])), true
 }
 
-// loadAborted has the segment's aborted transactions known: from its file as far as that is good, and from the markers behind; mu is held.
+// loadAborted has the segment's aborted transactions known; mu is held.
 func (l *Log) loadAborted(s *segment) error {
-	x := &s.aborted
+	if s.aborted.loaded {
+		return nil
+	}
+	return l.within(s, func(v *view) error {
+		if err := v.loadAborted(); err != nil {
+			return err
+		}
+		s.aborted = v.aborted
+		return nil
+	})
+}
+
+// loadAborted has the aborted transactions known: from their file as far as that is good, and from the markers behind. What is known of a part
+// already is only added to.
+func (v *view) loadAborted() error {
+	x := &v.aborted
 	if x.loaded {
 		return nil
 	}
-	limit := x.limit
-	*x = abortedIndex{limit: limit, covered: s.base}
-	if limit == 0 {
-		limit = math.MaxInt64
-	}
-	var b []byte
-	err := os.ErrNotExist
-	if s.swap == nil { // else the file is another segment's, or about to be replaced
-		b, err = vfs.ReadFile(l.m.o.FS, s.abortedPath(), 1<<30)
-	}
-	if err == nil {
-		entries, covered, ok := parseAbortedFile(b)
-		if ok {
-			for len(entries) > 0 && parseAborted(entries[len(entries)-abortedEntryLen:]).Last >= limit {
-				entries = entries[:len(entries)-abortedEntryLen]
-			}
-			x.saved, x.crc = len(entries)/abortedEntryLen, crc32.Checksum(entries, castagnoli)
-			x.covered = max(s.base, min(covered, limit))
-		} else {
-			l.m.o.Logger.Warn("an index of aborted transactions is damaged and is built again", "file", s.abortedPath())
+	if !x.begun {
+		if err := v.readAborted(); err != nil {
+			return err
 		}
-	} else if !vfs.NotExist(err) {
-		return fmt.Errorf("read %s: %w", s.abortedPath(), err)
 	}
-	if err := l.collectAborted(s); err != nil {
-		*x = abortedIndex{limit: x.limit}
+	if err := v.collectAborted(); err != nil {
 		return err
 	}
 	x.loaded = true
 	return nil
 }
 
-// collectAborted walks the segment from where its index ends, and takes the abort markers in; mu is held.
-func (l *Log) collectAborted(s *segment) error {
-	x := &s.aborted
-	end := l.end
-	if n := len(l.segments); n > 0 && l.segments[n-1] != s {
-		end = l.segments[sort.Search(n, func(i int) bool { return l.segments[i].base > s.base })].base
+// readAborted reads the file.
+func (v *view) readAborted() error {
+	x := &v.aborted
+	limit := x.limit
+	*x = abortedIndex{limit: limit, covered: v.base, begun: true}
+	if limit == 0 {
+		limit = math.MaxInt64
 	}
-	if x.covered >= end || s.size == 0 {
-		x.covered = max(x.covered, end)
+	if v.swap != nil { // the file is another segment's, or about to be replaced
 		return nil
 	}
-	f, err := l.open(s)
-	if err != nil {
-		return err
+	b, err := vfs.ReadFile(v.fs, v.abortedPath(), 1<<30)
+	switch {
+	case vfs.NotExist(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("read %s: %w", v.abortedPath(), err)
 	}
-	defer f.release()
+	entries, covered, ok := parseAbortedFile(b)
+	if !ok {
+		v.log.Warn("an index of aborted transactions is damaged and is built again", "file", v.abortedPath())
+		return nil
+	}
+	for len(entries) > 0 && parseAborted(entries[len(entries)-abortedEntryLen:]).Last >= limit {
+		entries = entries[:len(entries)-abortedEntryLen]
+	}
+	x.saved, x.crc = len(entries)/abortedEntryLen, crc32.Checksum(entries, castagnoli)
+	x.covered = max(v.base, min(covered, limit))
+	return nil
+}
+
+// collectAborted walks the batches from where the index ends, and takes the abort markers in.
+func (v *view) collectAborted() error {
+	x := &v.aborted
+	if x.covered >= v.end || v.size == 0 {
+		x.covered = max(x.covered, v.end)
+		return nil
+	}
 	var buf [controlBatchMax]byte
 	var inner error
-	err = l.walkFrom(s, x.covered, func(h *record.Header, pos int64) bool {
+	err := v.walkFrom(x.covered, func(h *record.Header, pos int64) bool {
 		if !h.Control() || h.ProducerID < 0 || h.BaseOffset < x.covered || h.Count == 0 || h.Size() > len(buf) {
 			return true
 		}
 		b := buf[:h.Size()]
-		if _, inner = f.ReadAt(b, pos); inner != nil {
+		if _, inner = v.f.ReadAt(b, pos); inner != nil {
 			return false
 		}
 		m, ok, err := record.ParseEndMarker(b)
 		if err != nil {
-			inner = &CorruptError{File: s.logPath(), Offset: pos, Reason: err.Error()}
+			inner = &CorruptError{File: v.file, Offset: pos, Reason: err.Error()}
 			return false
 		}
 		if ok && !m.Commit && m.First >= 0 && m.First < h.BaseOffset {
@@ -167,7 +184,7 @@ func (l *Log) collectAborted(s *segment) error {
 	if err != nil {
 		return err
 	}
-	x.covered = end
+	x.covered = v.end
 	return nil
 }
 
@@ -187,10 +204,7 @@ func (l *Log) saveAborted(s *segment) error {
 		return err
 	}
 	x.saved, x.crc, x.size = x.saved+len(x.tail), crc, s.size
-	x.tail = x.tail[:0]
-	if cap(x.tail) > keptAborted {
-		x.tail = nil
-	}
+	x.tail = nil // somebody may be looking at it
 	l.m.files.forget(s.abortedPath())
 	return nil
 }
@@ -206,9 +220,22 @@ func (l *Log) keepAborted(s *segment) error {
 	return l.saveAborted(s)
 }
 
-// findAborted appends the segment's aborted transactions that have records in [from, to). done says that no later one can have.
-func (l *Log) findAborted(s *segment, from, to int64, dst []AbortedTransaction) (out []AbortedTransaction, done bool, err error) {
-	x := &s.aborted
+// abortedView is the index of a segment's aborted transactions as it was at one instant, to be read without the log's lock: saved entries and those
+// of the tail do not change.
+type abortedView struct {
+	abortedIndex
+	f *handle // with the saved entries; nil if there are none
+}
+
+func (x *abortedView) release() {
+	if x.f != nil {
+		x.f.release()
+		x.f = nil
+	}
+}
+
+// find appends the segment's aborted transactions that have records in [from, to). done says that no later segment can have some.
+func (x *abortedView) find(from, to int64, dst []AbortedTransaction) (out []AbortedTransaction, done bool, err error) {
 	take := func(a *AbortedTransaction) bool {
 		if a.Last >= from && a.First < to {
 			dst = append(dst, *a)
@@ -216,7 +243,7 @@ func (l *Log) findAborted(s *segment, from, to int64, dst []AbortedTransaction) 
 		return a.Stable >= to
 	}
 	if x.saved > 0 {
-		if done, err = l.findSaved(s, from, take); done || err != nil {
+		if done, err = x.findSaved(from, take); done || err != nil {
 			return dst, done, err
 		}
 	}
@@ -229,26 +256,21 @@ func (l *Log) findAborted(s *segment, from, to int64, dst []AbortedTransaction) 
 }
 
 // findSaved gives the entries of the file whose markers are at or behind from, until take says that it is enough.
-func (l *Log) findSaved(s *segment, from int64, take func(*AbortedTransaction) bool) (done bool, err error) {
-	f, err := l.m.files.acquire(s.abortedPath())
-	if err != nil {
-		return false, err
-	}
-	defer f.release()
+func (x *abortedView) findSaved(from int64, take func(*AbortedTransaction) bool) (done bool, err error) {
 	var one [abortedEntryLen]byte
 	at := func(i int) (a AbortedTransaction) {
-		if _, rerr := f.ReadAt(one[:], int64(i)*abortedEntryLen); rerr != nil && err == nil {
-			err = fmt.Errorf("read %s: %w", s.abortedPath(), rerr)
+		if _, rerr := x.f.ReadAt(one[:], int64(i)*abortedEntryLen); rerr != nil && err == nil {
+			err = fmt.Errorf("read %s: %w", x.f.path, rerr)
 		}
 		return parseAborted(one[:])
 	}
-	i := sort.Search(s.aborted.saved, func(i int) bool { return at(i).Last >= from })
+	i := sort.Search(x.saved, func(i int) bool { return at(i).Last >= from })
 	var many [64 * abortedEntryLen]byte
-	for err == nil && i < s.aborted.saved {
-		n := min(64, s.aborted.saved-i)
+	for err == nil && i < x.saved {
+		n := min(64, x.saved-i)
 		b := many[:n*abortedEntryLen]
-		if _, rerr := f.ReadAt(b, int64(i)*abortedEntryLen); rerr != nil && rerr != io.EOF {
-			return false, fmt.Errorf("read %s: %w", s.abortedPath(), rerr)
+		if _, rerr := x.f.ReadAt(b, int64(i)*abortedEntryLen); rerr != nil && rerr != io.EOF {
+			return false, fmt.Errorf("read %s: %w", x.f.path, rerr)
 		}
 		for ; len(b) > 0; b = b[abortedEntryLen:] {
 			a := parseAborted(b)
