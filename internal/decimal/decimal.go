@@ -31,7 +31,7 @@ const (
 
 	minSigDigits    = 16   // significant digits that division, roots and logarithms give at least
 	maxDisplayScale = 1000 // the largest scale that they choose
-	maxResultScale  = 2000 // the largest scale that round and trunc take
+	maxResultScale  = 2000 // what exp and power estimate scales with
 	baseDigits      = 4    // PostgreSQL's digits are base 10^4, and its choice of scales shows it
 )
 

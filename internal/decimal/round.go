@@ -9,12 +9,12 @@ import (
 // Round rounds half away from zero to scale digits after the point; a negative scale rounds before it. A scale larger than d's
 // adds zeros.
 func (d Decimal) Round(scale int) (Decimal, error) {
-	return d.rescale(max(min(scale, maxResultScale), -maxResultScale), roundHalf)
+	return d.rescale(max(min(scale, MaxScale), -MaxIntegerDigits-1), roundHalf)
 }
 
 // Trunc cuts to scale digits after the point.
 func (d Decimal) Trunc(scale int) (Decimal, error) {
-	return d.rescale(max(min(scale, maxResultScale), -maxResultScale), roundDown)
+	return d.rescale(max(min(scale, MaxScale), -MaxIntegerDigits-1), roundDown)
 }
 
 // Ceil is the smallest integer that is not below d.

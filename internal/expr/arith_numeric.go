@@ -155,7 +155,7 @@ func scaled(name string, f func(a decimal.Decimal, scale int) (decimal.Decimal, 
 		return func(c *Call) {
 			out, a, b := c.Out.Dec, c.Decimals(0), c.Int32s(1)
 			for _, row := range c.Rows() {
-				z, err := f(a.At(row), int(min(max(b.At(row), -2000), 2000)))
+				z, err := f(a.At(row), int(b.At(row)))
 				if err != nil {
 					c.fail(row, err)
 					continue

@@ -259,6 +259,9 @@ func (s *spanSum) verbose(t []byte) fault {
 					return badFormat
 				}
 				k := digitsEnd(t, j+1)
+				if k < len(t) && t[k] == '-' {
+					return badFormat // a date
+				}
 				if j-i > 9 || k-j-1 > 2 {
 					return badField
 				}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -102,20 +103,7 @@ func (s *Session) insert(ctx context.Context, b *bind.Insert, args []*expr.Node)
 			return nil
 		}
 		if b.Source != nil {
-			err = s.runPlan(ctx, plan.Substitute(b.Source, args), t, func(in *column.Batch, visible []int) error {
-				src := make([]*column.Vector, len(visible))
-				for i, c := range visible {
-					src[i] = in.Cols[c]
-				}
-				for i := range in.Len {
-					for range in.Weight(i) {
-						if err := add(src, i); err != nil {
-							return err
-						}
-					}
-				}
-				return nil
-			})
+			err = s.selected(ctx, plan.Substitute(b.Source, args), t, r, add)
 		} else {
 			one := column.NewBatch(tab.types, 1)
 			for _, row := range b.Rows {
@@ -142,6 +130,54 @@ func (s *Session) insert(ctx context.Context, b *bind.Insert, args []*expr.Node)
 		return "", err
 	}
 	return fmt.Sprintf("INSERT 0 %d", n), nil
+}
+
+// selected calls add for each row of a query that INSERT takes its rows from. Rows of the table that is written to are all read before the first is added:
+// the query must not meet what the statement has stored.
+func (s *Session) selected(ctx context.Context, p *plan.Plan, t *tx, target *catalog.Relation, add func(src []*column.Vector, i int) error) error {
+	var held rowenc.Keys
+	var types []column.Type
+	var columns []int
+	hold := slices.ContainsFunc(p.Nodes, func(n *plan.Node) bool { return n.Scan != nil && n.Scan.Relation == target.ID })
+	held.Reset()
+	err := s.runPlan(ctx, p, t, func(in *column.Batch, visible []int) error {
+		view := column.Batch{Len: in.Len, Weights: in.Weights}
+		for _, c := range visible {
+			view.Cols = append(view.Cols, in.Cols[c])
+		}
+		types, columns = view.Types(nil), allColumns(len(visible))
+		for i := range in.Len {
+			for range in.Weight(i) {
+				if !hold {
+					if err := add(view.Cols, i); err != nil {
+						return err
+					}
+					continue
+				}
+				held.Data = rowenc.AppendRow(held.Data, &view, columns, i)
+				held.EndKey()
+				if len(held.Data) > maxTransaction {
+					return pgerr.Newf("54000", "the statement copies rows of more than %d MB of the table that it writes to", maxTransaction>>20).
+						WithHint("Insert them in several statements.")
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || held.Len() == 0 {
+		return err
+	}
+	one := column.NewBatch(types, 1)
+	for i := range held.Len() {
+		one.Reset(types)
+		if err := rowenc.DecodeRow(held.Key(i), types, one.Cols); err != nil {
+			return err
+		}
+		if err := add(one.Cols, 0); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // appendConstant appends the value of an expression without columns.

@@ -48,6 +48,30 @@ var transactionScripts = map[string]string{
 		INSERT INTO t VALUES (1, 'a')
 		COMMIT
 		SELECT * FROM t`,
+	"a query does not meet what its INSERT stores": `
+		INSERT INTO t SELECT 1, 'a'
+		INSERT INTO t SELECT k + 1, v FROM t
+		INSERT INTO t SELECT k + 2, v FROM t
+		INSERT INTO t SELECT k + 4, v FROM t
+		INSERT INTO t SELECT k + 8, v FROM t
+		INSERT INTO t SELECT k + 16, v FROM t
+		INSERT INTO t SELECT k + 32, v FROM t
+		INSERT INTO t SELECT k + 64, v FROM t
+		INSERT INTO t SELECT k + 128, v FROM t
+		INSERT INTO t SELECT k + 256, v FROM t
+		INSERT INTO t SELECT k + 512, v FROM t
+		INSERT INTO t SELECT k + 1024, v FROM t
+		INSERT INTO t SELECT k + 2048, v FROM t
+		INSERT INTO t SELECT k + 4096, v FROM t
+		SELECT count(*), max(k) FROM t
+		BEGIN
+		INSERT INTO t SELECT k + 8192, v FROM t
+		INSERT INTO t SELECT k + 16384, v FROM t
+		SELECT count(*), max(k) FROM t
+		INSERT INTO t SELECT k + 1, 'b' FROM t ON CONFLICT (k) DO UPDATE SET v = excluded.v || t.v
+		SELECT count(*), max(k), max(length(v)) FROM t
+		ROLLBACK
+		SELECT count(*), max(k) FROM t`,
 	"a failed transaction answers nothing until it ends": `
 		BEGIN
 		INSERT INTO t VALUES (1, 'a')

@@ -371,3 +371,17 @@ text(1)
 date('2024-01-01 10:00'::timestamp)
 int8('12')
 bool(1)
+
+-- A date is no interval of years and months.
+'0001-01-01'::interval
+'2024-03-31 02:30'::interval
+'-1-2-3'::interval
+'1-2 3'::interval
+
+-- Scales beyond 2,000.
+length(round(2.5, 3000)::text)
+length(trunc(2.5, 2147483647)::text)
+round(1e3000 + 7, -2990) = 1e3000
+trunc(12.5, -2147483648)
+round('1e131071'::numeric, -131071) = '1e131071'::numeric
+round(1.6e-2500, 2500) = 2e-2500

@@ -93,6 +93,9 @@ func (b *binder) expr(p place, e ast.Expr) (*expr.Node, error) {
 		if err != nil {
 			return nil, err
 		}
+		if a, ok := e.X.(*ast.Array); ok && len(a.Items) == 0 {
+			return expr.CastTo(expr.Literal("{}", b.pos(e)), t, expr.Explicit)
+		}
 		x, err := b.expr(p, e.X)
 		if err != nil {
 			return nil, err
@@ -591,7 +594,7 @@ func (b *binder) array(p place, e *ast.Array) (*expr.Node, error) {
 	}
 	if len(items) == 0 {
 		return nil, b.errorf(e, pgerr.IndeterminateDatatype, "cannot determine type of empty array").
-			WithHint("Explicitly cast to the desired type, for example '{}'::text[].")
+			WithHint("Explicitly cast to the desired type, for example ARRAY[]::integer[].")
 	}
 	items, _, err = expr.Unify("ARRAY", items)
 	if err != nil {

@@ -86,8 +86,12 @@ func (b *binder) rowCount(e ast.Expr, clause string) (*expr.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	given := n.Type
 	if n, err = expr.CastTo(n, column.TInt64, expr.Assignment); err != nil {
-		return nil, b.errorf(e, pgerr.DatatypeMismatch, "argument of %s must be type bigint, not type %s", clause, expr.TypeName(n.Type))
+		if given.Kind == column.Unknown {
+			return nil, err // of what the literal says
+		}
+		return nil, b.errorf(e, pgerr.DatatypeMismatch, "argument of %s must be type bigint, not type %s", clause, expr.TypeName(given))
 	}
 	n = expr.Fold(n, b.env.Context)
 	if n.Op == expr.OpConst && n.Text != nil && (*n.Text)[0] == '-' {
