@@ -48,6 +48,9 @@ func (x *island) attach(spec flow.JobSpec) error {
 	x.members = append(x.members, spec.ID)
 	slices.Sort(x.members)
 	x.building = append(x.building, spec.ID)
+	if spec.Fresh {
+		x.fresh[spec.ID] = true
+	}
 	x.lowest.Store(x.members[0])
 	if len(spec.Backfill) > 0 {
 		x.backfill[spec.ID] = spec.Backfill
@@ -72,6 +75,10 @@ func (x *island) detachLocked(id uint64) error {
 	x.members, x.building = slices.DeleteFunc(x.members, is), slices.DeleteFunc(x.building, is)
 	delete(x.backfill, id)
 	delete(x.ran, id)
+	delete(x.fresh, id)
+	if len(x.members) > 0 {
+		x.lowest.Store(x.members[0])
+	}
 	x.regroup()
 	x.unwatch()
 	x.note()
@@ -103,9 +110,25 @@ func (x *island) close() error {
 	if x.closed {
 		return nil
 	}
+	return x.discard()
+}
+
+// discard gives back what the island holds, its tables' memory included; mu is held. Who waits for it is told by release.
+func (x *island) discard() error {
 	x.closed = true
 	x.unwatchAll()
-	return x.flow.Close()
+	err := x.flow.Close()
+	for _, t := range x.tables {
+		t.Close()
+	}
+	return err
+}
+
+// discarded tells whether the island is closed.
+func (x *island) discarded() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.closed
 }
 
 // spec is what the engine needs to know of a relation's job.

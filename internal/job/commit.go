@@ -65,9 +65,6 @@ func (x *island) finishCommit(now time.Time) {
 		x.advance(g)
 	}
 	backfilling := false
-	for i := range r.Readers {
-		x.m.sources.add(r.Readers[i].Relation, &r.Readers[i].Counts)
-	}
 	for i := range r.Jobs {
 		res := &r.Jobs[i]
 		j := x.m.job(res.Job)

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -108,6 +109,7 @@ func (m *Manager) commitCatalog(ctx context.Context, changes []catalog.Change, d
 	var rows state.Changes
 	for _, r := range dropped {
 		u.AddMeta(countsKey(r.ID), nil)
+		u.AddMeta(lettersKey(r.ID), nil)
 		if r.HasChangelog() {
 			u.AddMeta(deliveryKey(r.ID), nil)
 		}
@@ -182,7 +184,7 @@ func (m *Manager) islandFor(ctx context.Context, r *catalog.Relation) (*island, 
 	var into *island
 	for _, id := range component {
 		j := m.job(id)
-		if j == nil || j.onIsland() == into {
+		if j == nil || j.onIsland() == into || j.onIsland().discarded() { // what has stopped may be on an island that went with its last running job
 			continue
 		}
 		if into == nil {
@@ -204,52 +206,39 @@ func (m *Manager) islandFor(ctx context.Context, r *catalog.Relation) (*island, 
 	return x, nil
 }
 
-// merge moves all jobs of one island into another, at the end of an epoch of both. Their state moves through the database.
+// merge moves all jobs of one island into another, at the end of an epoch of both. Their state moves through the database. Once the one island is
+// closed nobody's giving up comes between: its jobs would run nowhere.
 func (m *Manager) merge(ctx context.Context, into, from *island) error {
-	type moving struct {
-		j    *job
-		spec flow.JobSpec
-		was  savedJob
-	}
 	var jobs []moving
 	var keys []string
+	var stopped []savedPositions
 	err := from.between(ctx, func() error {
-		for _, id := range from.members {
-			j := m.job(id)
-			spec, err := m.spec(j.relation)
-			if err != nil {
-				return err
-			}
-			spec.Positions, spec.Backfill = from.positionsOf(id)
-			was := savedJob{epoch: m.epoch.Load(), now: from.now, building: slices.Contains(from.building, id), positions: spec.Positions, backfill: spec.Backfill}
-			jobs = append(jobs, moving{j, spec, was})
+		var err error
+		if jobs, err = from.moveOut(); err != nil {
+			return err
 		}
 		for key := range from.savedAs {
 			keys = append(keys, key)
 		}
 		lsn := from.committedLSN
-		if err := m.o.Applier.Publish(lsn); err != nil {
+		if err := errors.Join(m.o.Applier.Publish(lsn), m.o.Applier.ApplyState(lsn)); err != nil {
 			return err
 		}
-		if err := m.o.Applier.ApplyState(lsn); err != nil {
-			return err
-		}
+		stopped = from.stopped
 		into.mu.Lock()
 		into.now = max(into.now, from.now)
 		into.mu.Unlock()
-		from.closed = true
-		from.unwatchAll()
-		return from.flow.Close()
+		return from.discard()
 	})
 	if err != nil {
 		return fmt.Errorf("merging islands: %w", err)
 	}
-	m.removeIsland(from)
-	from.watcher.Wake() // its goroutine ends
-	return into.between(ctx, func() error {
+	err = into.between(context.WithoutCancel(ctx), func() error {
 		for _, mv := range jobs {
 			mv.j.setIsland(into)
-			into.restored[mv.spec.ID] = mv.was
+			if !mv.spec.Fresh {
+				into.restored[mv.spec.ID] = mv.was
+			}
 			if err := into.attach(mv.spec); err != nil {
 				m.fail(mv.j, err)
 				if err := into.keepStopped(mv.spec.ID); err != nil {
@@ -260,8 +249,57 @@ func (m *Manager) merge(ctx context.Context, into, from *island) error {
 		for _, key := range keys {
 			into.savedAs[key] = struct{}{}
 		}
+		into.stopped = append(into.stopped, stopped...)
 		return nil
 	})
+	if err != nil {
+		err = fmt.Errorf("merging islands: %w", err)
+		for _, mv := range jobs {
+			if m.ctx.Err() == nil {
+				m.fail(mv.j, err)
+			}
+		}
+	}
+	m.follow(from, into)
+	m.removeIsland(from)
+	from.watcher.Wake() // its goroutine ends
+	from.release()
+	return err
+}
+
+// moving is a job on its way to another island: what it is attached with there, and where it was.
+type moving struct {
+	j    *job
+	spec flow.JobSpec
+	was  savedJob
+}
+
+// moveOut is how all jobs of an island are attached to another one; mu is held, and no epoch is running or being committed.
+func (x *island) moveOut() ([]moving, error) {
+	var jobs []moving
+	for _, id := range x.members {
+		j := x.m.job(id)
+		spec, err := x.m.spec(j.relation)
+		if err != nil {
+			return nil, err
+		}
+		spec.Positions, spec.Backfill = x.positionsOf(id)
+		spec.Fresh = x.fresh[id]
+		was := savedJob{epoch: x.m.epoch.Load(), now: x.now, building: slices.Contains(x.building, id), positions: spec.Positions, backfill: spec.Backfill}
+		jobs = append(jobs, moving{j, spec, was})
+	}
+	return jobs, nil
+}
+
+// follow has the jobs that have stopped on an island be of the one that it was merged into.
+func (m *Manager) follow(from, into *island) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, j := range m.jobs {
+		if j.onIsland() == from {
+			j.setIsland(into)
+		}
+	}
 }
 
 // Drop removes relations from the catalog, stops their jobs and deletes their rows and the topics of tables. Without cascade, relations that
@@ -289,21 +327,19 @@ func (m *Manager) Drop(ctx context.Context, ids []uint64, cascade bool) error {
 			left = append(left, x)
 		}
 	}
-	var keys []catalog.Change
 	for _, x := range left {
-		x.mu.Lock()
-		if len(x.members) == 0 {
-			for key := range x.savedAs {
-				keys = append(keys, catalog.Change{Key: key})
-			}
+		if changes, err = x.giveUpKeys(changes); err != nil {
+			return err
 		}
-		x.mu.Unlock()
 		m.discardIfEmpty(x)
 	}
-	if err := m.commitCatalog(ctx, append(changes, keys...), dropped); err != nil {
+	if err := m.commitCatalog(ctx, changes, dropped); err != nil {
 		return err
 	}
 	m.snapshot.Store(next)
+	for _, r := range dropped {
+		m.sources.forget(r.ID)
+	}
 	m.undeliver(dropped)
 	m.deleteTopics(context.WithoutCancel(ctx), dropped)
 	return nil
@@ -315,14 +351,34 @@ func (m *Manager) forget(id uint64) {
 	delete(m.jobs, id)
 }
 
+// giveUpKeys adds the deletion of what an island without jobs has saved, which no epoch of it will do; where jobs are that have stopped on it is kept.
+func (x *island) giveUpKeys(changes []catalog.Change) ([]catalog.Change, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if len(x.members) > 0 {
+		return changes, nil
+	}
+	for key := range x.savedAs {
+		changes = append(changes, catalog.Change{Key: key})
+	}
+	clear(x.savedAs)
+	for i := range x.stopped {
+		value, err := json.Marshal(&x.stopped[i])
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, catalog.Change{Key: stoppedKey(x.stopped[i].Jobs[0]), Value: value})
+	}
+	x.stopped = nil
+	return changes, nil
+}
+
 // discardIfEmpty closes an island without jobs.
 func (m *Manager) discardIfEmpty(x *island) {
 	x.mu.Lock()
 	empty := len(x.members) == 0 && !x.closed
 	if empty {
-		x.closed = true
-		x.unwatchAll()
-		if err := x.flow.Close(); err != nil {
+		if err := x.discard(); err != nil {
 			m.log.Error("closing an island", "err", err)
 		}
 	}
@@ -330,5 +386,6 @@ func (m *Manager) discardIfEmpty(x *island) {
 	if empty {
 		m.removeIsland(x)
 		x.watcher.Wake()
+		x.release()
 	}
 }

@@ -47,6 +47,7 @@ type island struct {
 	builder      record.Builder
 	batch        []byte
 	ran          map[uint64]bool     // jobs that an epoch was committed for in this run
+	fresh        map[uint64]bool     // jobs that no epoch was ever committed for
 	savedAs      map[string]struct{} // metadata keys that hold this island's positions
 	saved        []byte              // what the last epoch saved there
 	restored     map[uint64]savedJob // where jobs were attached that no epoch of this island has saved yet
@@ -59,7 +60,7 @@ type island struct {
 func (m *Manager) newIsland() (*island, error) {
 	x := &island{
 		m: m, watcher: broker.NewWatcher(), pace: newPace(), watched: map[int]*watched{}, fetched: map[int]*fetched{}, savedAs: map[string]struct{}{},
-		restored: map[uint64]savedJob{}, backfill: map[uint64][]flow.BackfillState{}, ran: map[uint64]bool{}, builder: *record.NewBuilder(record.None),
+		restored: map[uint64]savedJob{}, backfill: map[uint64][]flow.BackfillState{}, ran: map[uint64]bool{}, fresh: map[uint64]bool{}, builder: *record.NewBuilder(record.None),
 	}
 	x.at.moved = make(chan struct{})
 	for range m.o.Workers {
@@ -118,6 +119,12 @@ func (x *island) finished() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.err != nil || x.closed
+}
+
+func (x *island) failed() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.err != nil
 }
 
 // fail ends the island: the journal takes nothing more, or the engine is broken beyond one job.

@@ -187,11 +187,17 @@ func (m *Manager) restoreJob(x *island, j *job, saved *saved) error {
 			}
 		}
 	}
+	st, ok := saved.jobs[j.relation.ID]
+	if ok {
+		if on := saved.missed(m.Catalog(), j.relation, &st); on != nil {
+			return fmt.Errorf("it has missed changes of %s since it stopped (%s); drop it and create it again", on.QualifiedName(), st.why)
+		}
+	}
 	spec, err := m.spec(j.relation)
 	if err != nil {
 		return err
 	}
-	if st, ok := saved.jobs[j.relation.ID]; ok {
+	if ok {
 		spec.Positions, spec.Backfill = st.positions, st.backfill
 		x.now = max(x.now, st.now)
 		x.savedAs[st.key] = struct{}{}
@@ -201,7 +207,7 @@ func (m *Manager) restoreJob(x *island, j *job, saved *saved) error {
 	if err := x.attach(spec); err != nil {
 		return err
 	}
-	if st, ok := saved.jobs[j.relation.ID]; ok && !st.building {
+	if ok && !st.building {
 		m.live(j)
 		return nil
 	}

@@ -123,29 +123,56 @@ func (x *island) committedOf(relation uint64) []int64 {
 	return nil
 }
 
+// release tells those who wait for the island to get on that it never will: its jobs are on another one, or are gone. It is closed, and no island of the
+// manager's any more.
+func (x *island) release() {
+	x.at.mu.Lock()
+	defer x.at.mu.Unlock()
+	x.at.readers = nil
+	close(x.at.moved)
+	x.at.moved = make(chan struct{})
+}
+
 // Flush waits until everything that was in any source or table when it was called is in committed, published epochs of all jobs.
 func (m *Manager) Flush(ctx context.Context) error {
-	m.mu.RLock()
-	islands := append([]*island(nil), m.islands...)
-	m.mu.RUnlock()
-	for _, x := range islands {
-		for _, p := range x.ends() {
-			for {
-				ok, moved := x.has(p)
-				if ok || x.finished() {
-					break
-				}
-				select {
-				case <-moved:
-				case <-ctx.Done():
-					return ctx.Err()
-				case <-m.ctx.Done():
-					return pgerr.New("57P01", "the node is stopping")
-				}
+	for {
+		m.mu.RLock()
+		islands := append([]*island(nil), m.islands...)
+		m.mu.RUnlock()
+		whole := true
+		for _, x := range islands {
+			ok, err := m.flushIsland(ctx, x)
+			if err != nil {
+				return err
+			}
+			whole = whole && ok
+		}
+		if whole {
+			return m.o.Applier.Publish(m.o.Journal.Durable())
+		}
+	}
+}
+
+// flushIsland waits for one island. It returns false if the island's jobs have moved to another one meanwhile.
+func (m *Manager) flushIsland(ctx context.Context, x *island) (bool, error) {
+	for _, p := range x.ends() {
+		for {
+			ok, moved := x.has(p)
+			if ok || x.failed() {
+				break
+			}
+			select {
+			case <-moved:
+			case <-ctx.Done():
+				return false, ctx.Err()
+			case <-m.ctx.Done():
+				return false, pgerr.New("57P01", "the node is stopping")
 			}
 		}
 	}
-	return m.o.Applier.Publish(m.o.Journal.Durable())
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return slices.Contains(m.islands, x), nil
 }
 
 // CatchUp waits, after a restart, until the views have everything that is in tables: what was acknowledged before a crash is then in the first

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/leat-io/leat/internal/broker"
+	"github.com/leat-io/leat/internal/catalog"
 	"github.com/leat-io/leat/internal/flow"
 	"github.com/leat-io/leat/internal/flow/operator"
 	"github.com/leat-io/leat/internal/kv"
@@ -31,6 +32,7 @@ type savedPositions struct {
 	Now      int64           `json:"now"`
 	Jobs     []uint64        `json:"jobs"`
 	Building []uint64        `json:"building,omitempty"` // jobs that cannot be read yet
+	Why      string          `json:"why,omitempty"`      // of one job that has stopped: for what
 	Readers  []savedReader   `json:"readers,omitempty"`
 	Backfill []savedBackfill `json:"backfill,omitempty"`
 }
@@ -59,6 +61,7 @@ type savedJob struct {
 	epoch     uint64
 	now       int64
 	building  bool
+	why       string // it had stopped
 	positions []flow.SourceState
 	backfill  []flow.BackfillState
 }
@@ -121,7 +124,7 @@ func (s *saved) addPositions(key string, value []byte) error {
 
 // of is what p says of one of its jobs.
 func (p *savedPositions) of(id uint64, key string) savedJob {
-	j := savedJob{key: key, epoch: p.Epoch, now: p.Now, building: slices.Contains(p.Building, id)}
+	j := savedJob{key: key, epoch: p.Epoch, now: p.Now, building: slices.Contains(p.Building, id), why: p.Why}
 	for _, r := range p.Readers {
 		if slices.Contains(r.Jobs, id) {
 			j.positions = append(j.positions, r.State)
@@ -135,9 +138,12 @@ func (p *savedPositions) of(id uint64, key string) savedJob {
 	return j
 }
 
-// alone is what a job saves that has stopped.
-func (j *savedJob) alone(id uint64) savedPositions {
-	p := savedPositions{Version: positionsVersion, Epoch: j.epoch, Now: j.now, Jobs: []uint64{id}}
+// alone is what a job saves that has stopped, for a cause that may be that of an earlier run.
+func (j *savedJob) alone(id uint64, cause error) savedPositions {
+	p := savedPositions{Version: positionsVersion, Epoch: j.epoch, Now: j.now, Jobs: []uint64{id}, Why: j.why}
+	if p.Why == "" && cause != nil {
+		p.Why = cause.Error()
+	}
 	if j.building {
 		p.Building = p.Jobs
 	}
@@ -153,8 +159,12 @@ func (j *savedJob) alone(id uint64) savedPositions {
 // keepStopped notes where a job is that stops, for the next unit: the start after next would take it for a new one otherwise. What was never
 // committed is one. mu is held.
 func (x *island) keepStopped(id uint64) error {
+	var cause error
+	if j := x.m.job(id); j != nil {
+		cause = j.failure()
+	}
 	if st, ok := x.restored[id]; ok {
-		x.stopped = append(x.stopped, st.alone(id))
+		x.stopped = append(x.stopped, st.alone(id, cause))
 		return nil
 	}
 	if x.saved == nil {
@@ -166,7 +176,7 @@ func (x *island) keepStopped(id uint64) error {
 	}
 	if slices.Contains(p.Jobs, id) {
 		st := p.of(id, "")
-		x.stopped = append(x.stopped, st.alone(id))
+		x.stopped = append(x.stopped, st.alone(id, cause))
 	}
 	return nil
 }
@@ -184,7 +194,23 @@ func (x *island) addStopped(u *broker.Unit) error {
 	return nil
 }
 
+// missed is a table or view that the relation reads and that has gone on since the relation's job, which is at st, stopped; nil if there is none. Unlike
+// the records of a source, changes cannot be read again.
+func (s *saved) missed(c *catalog.Snapshot, r *catalog.Relation, st *savedJob) *catalog.Relation {
+	for _, n := range r.Plan.Nodes {
+		if n.Scan == nil || n.Scan.Source {
+			continue
+		}
+		if on, ok := s.jobs[n.Scan.Relation]; ok && on.epoch > st.epoch {
+			return c.Relation(n.Scan.Relation)
+		}
+	}
+	return nil
+}
+
 func stoppedKey(id uint64) string { return stoppedPrefix + strconv.FormatUint(id, 10) }
+
+func lettersKey(id uint64) string { return lettersPrefix + strconv.FormatUint(id, 10) }
 
 func countsKey(id uint64) string { return countsPrefix + strconv.FormatUint(id, 10) }
 
@@ -198,6 +224,7 @@ func (x *island) addPositions(u *broker.Unit, r *flow.Result) error {
 	for i := range r.Jobs {
 		res := &r.Jobs[i]
 		x.ran[res.Job] = true
+		delete(x.fresh, res.Job)
 		if res.Err != nil {
 			continue
 		}
@@ -216,18 +243,8 @@ func (x *island) addPositions(u *broker.Unit, r *flow.Result) error {
 			u.AddMeta(countsKey(res.Job), value)
 		}
 	}
-	for i := range r.Readers {
-		rd := &r.Readers[i]
-		if rd.Counts == (operator.Counts{}) {
-			continue
-		}
-		total := x.m.sources.total(rd.Relation)
-		total.Add(&rd.Counts)
-		value, err := json.Marshal(total)
-		if err != nil {
-			return err
-		}
-		u.AddMeta(countsKey(rd.Relation), value)
+	if err := x.addSourceCounts(u, r.Readers); err != nil {
+		return err
 	}
 	for _, id := range x.building {
 		// What CREATE has told its client must hold after a crash: the epoch that makes a job readable says so itself.
@@ -260,6 +277,30 @@ func (x *island) addPositions(u *broker.Unit, r *flow.Result) error {
 		x.savedAs[key] = struct{}{}
 	}
 	return x.addStopped(u)
+}
+
+// addSourceCounts puts what sources have counted into the epoch's unit. Two readers may be of one source, one that catches up with the other; a table's
+// reader counts for nothing, its job does. mu is held.
+func (x *island) addSourceCounts(u *broker.Unit, readers []flow.Reader) error {
+	moved := make([]uint64, 0, len(readers))
+	for i := range readers {
+		rd := &readers[i]
+		if rd.Counts == (operator.Counts{}) || x.m.job(rd.Relation) != nil {
+			continue
+		}
+		x.m.sources.add(rd.Relation, &rd.Counts)
+		if !slices.Contains(moved, rd.Relation) {
+			moved = append(moved, rd.Relation)
+		}
+	}
+	for _, id := range moved {
+		value, err := json.Marshal(x.m.sources.total(id))
+		if err != nil {
+			return err
+		}
+		u.AddMeta(countsKey(id), value)
+	}
+	return nil
 }
 
 // positionsOf is what a job is to be attached with when it moves to another island.

@@ -3,7 +3,6 @@ package job
 import (
 	"encoding/json"
 	"maps"
-	"strconv"
 	"sync"
 
 	"github.com/leat-io/leat/internal/broker"
@@ -62,6 +61,14 @@ func (s *sources) add(source uint64, c *operator.Counts) {
 	total := s.counts[source]
 	total.Add(c)
 	s.counts[source] = total
+}
+
+// forget gives up what is known of a source that is dropped.
+func (s *sources) forget(source uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.counts, source)
+	delete(s.letters, source)
 }
 
 func (s *sources) total(source uint64) operator.Counts {
@@ -129,7 +136,7 @@ func (s *sources) save(u *broker.Unit, letters []flow.DeadLetter) error {
 		if err != nil {
 			return err
 		}
-		u.AddMeta(lettersPrefix+strconv.FormatUint(l.Relation, 10), value)
+		u.AddMeta(lettersKey(l.Relation), value)
 	}
 	return nil
 }
