@@ -17,6 +17,12 @@ func (j *Journal) Recover(apply ApplyFunc) (last LSN, err error) {
 	if j.recovered {
 		return 0, errors.New("journal: Recover twice")
 	}
+	if n := len(j.live); n > 0 {
+		// After kill -9 the tail is read from the page cache: it becomes durable before anything builds on it.
+		if err := j.live[n-1].file.SyncData(); err != nil {
+			return 0, fmt.Errorf("recover journal: sync %s: %w", j.live[n-1].path, err)
+		}
+	}
 	r := recovery{j: j, apply: apply, streams: map[uint32]*pendingUnit{}}
 	for i := range j.live {
 		if err := r.readSegment(i); err != nil {
@@ -24,10 +30,6 @@ func (j *Journal) Recover(apply ApplyFunc) (last LSN, err error) {
 		}
 	}
 	if n := len(j.live); n > 0 {
-		// After kill -9 the tail was read from the page cache: it becomes durable before anything builds on it.
-		if err := j.live[n-1].file.SyncData(); err != nil {
-			return 0, fmt.Errorf("recover journal: sync %s: %w", j.live[n-1].path, err)
-		}
 		j.nextLSN = max(j.nextLSN, j.live[n-1].nextLSN)
 		j.w.off = r.end
 		j.w.syncedOff = r.end

@@ -53,3 +53,28 @@ func (d *DB) loadMarks() error {
 // Mark is the LSN up to which the kind's entries are in the database. For KindMeta the unit at the mark itself may be
 // in only in part; ApplyMeta knows.
 func (d *DB) Mark(kind journal.Kind) journal.LSN { return journal.LSN(d.marks[kind].Load()) }
+
+var checkpointKey = []byte("checkpoint")
+
+// SetCheckpoint notes that everything before the LSN is in the database. It is called before the Flush that makes that so on disk, and so before
+// the journal hears of it: a database that knows of less than the journal's checkpoint is not the one that the journal was written beside.
+func (d *DB) SetCheckpoint(lsn journal.LSN) error {
+	b := d.NewBatch()
+	b.Set(systemTable, checkpointKey, nil, binary.BigEndian.AppendUint64(nil, uint64(lsn)))
+	if err := b.Commit(); err != nil {
+		return fmt.Errorf("database: note checkpoint %d: %w", lsn, err)
+	}
+	return nil
+}
+
+// Checkpoint is what SetCheckpoint noted last, 0 if it never did.
+func (d *DB) Checkpoint() (journal.LSN, error) {
+	v, ok, err := d.Get(systemTable, checkpointKey, nil)
+	if err != nil || !ok {
+		return 0, err
+	}
+	if len(v) != 8 {
+		return 0, fmt.Errorf("database: the mark of the checkpoint has %d bytes", len(v))
+	}
+	return journal.LSN(binary.BigEndian.Uint64(v)), nil
+}

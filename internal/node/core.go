@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,8 +27,6 @@ import (
 
 // formatVersion is the version of the data folder as a whole; its parts have versions of their own.
 const formatVersion = "leat 1"
-
-const formatFile = "FORMAT"
 
 // CoreOptions are what a Core is built from.
 type CoreOptions struct {
@@ -122,7 +119,7 @@ func (c *Core) open(ctx context.Context) error {
 	}
 	path := func(name string) string { return o.FS.PathJoin(o.Dir, name) }
 	c.Budget = budget.New("node", 0)
-	if c.DB, err = kv.Open(kv.Options{FS: o.FS, Dir: path("db"), CacheBytes: o.CacheBytes, MemTableBytes: o.MemTableBytes, Logger: o.Logger}); err != nil {
+	if c.DB, err = kv.Open(kv.Options{FS: o.FS, Dir: path(databaseDir), CacheBytes: o.CacheBytes, MemTableBytes: o.MemTableBytes, Logger: o.Logger}); err != nil {
 		return err
 	}
 	observe, err := broker.ObserveJournal(o.Metrics)
@@ -130,9 +127,12 @@ func (c *Core) open(ctx context.Context) error {
 		return err
 	}
 	c.Journal, err = journal.Open(journal.Options{
-		FS: o.FS, Dir: path("journal"), SegmentBytes: o.JournalSegmentBytes, Logger: o.Logger, Clock: o.Clock, Observe: observe,
+		FS: o.FS, Dir: path(journalDir), SegmentBytes: o.JournalSegmentBytes, Logger: o.Logger, Clock: o.Clock, Observe: observe,
 	})
 	if err != nil {
+		return err
+	}
+	if err := checkDatabase(c.DB, c.Journal, o.Dir); err != nil {
 		return err
 	}
 	c.engine = c.Budget.Child("engine", 0)
@@ -145,7 +145,7 @@ func (c *Core) open(ctx context.Context) error {
 	if bo.MaxOpenFiles == 0 {
 		bo.MaxOpenFiles = openFiles()
 	}
-	bo.Journal, bo.KV, bo.FS, bo.Dir, bo.Clock, bo.Logger, bo.Metrics = c.Journal, c.DB, o.FS, path("topics"), o.Clock, o.Logger, o.Metrics
+	bo.Journal, bo.KV, bo.FS, bo.Dir, bo.Clock, bo.Logger, bo.Metrics = c.Journal, c.DB, o.FS, path(partitionsDir), o.Clock, o.Logger, o.Metrics
 	if c.Broker, err = broker.Open(bo); err != nil {
 		return err
 	}
@@ -153,6 +153,9 @@ func (c *Core) open(ctx context.Context) error {
 	c.checkpointed.Store(started.UnixNano())
 	last, err := c.Journal.Recover(c.apply)
 	if err != nil {
+		return err
+	}
+	if err := checkJournal(o.FS, c.DB, c.Journal, o.Dir); err != nil {
 		return err
 	}
 	if err := c.Applier.FinishRecovery(last); err != nil {
@@ -279,6 +282,9 @@ func (c *Core) Checkpoint(ctx context.Context) error {
 	if err := c.Applier.ApplyState(lsn); err != nil {
 		return err
 	}
+	if err := c.DB.SetCheckpoint(lsn); err != nil {
+		return err
+	}
 	if err := c.DB.Flush(); err != nil {
 		return err
 	}
@@ -336,19 +342,4 @@ func (c *Core) interrupt() {
 	if c.DB != nil {
 		c.DB.Interrupt()
 	}
-}
-
-// checkFormat refuses a folder of a version that this binary does not know, and marks a new one.
-func checkFormat(f vfs.FS, dir string) error {
-	have, err := vfs.ReadFile(f, f.PathJoin(dir, formatFile), 1<<10)
-	switch {
-	case err == nil:
-		if got := strings.TrimSpace(string(have)); got != formatVersion {
-			return fmt.Errorf("the data folder %s has format %q; this binary knows %q: use the version of leat that wrote it", dir, got, formatVersion)
-		}
-		return nil
-	case !vfs.NotExist(err):
-		return fmt.Errorf("data folder: %w", err)
-	}
-	return vfs.WriteFile(f, dir, formatFile, []byte(formatVersion+"\n"))
 }
