@@ -38,7 +38,7 @@ func (b *binder) newRelation(kind catalog.Kind, name ast.Name, ifNotExists bool,
 }
 
 // created ends a CREATE.
-func (b *binder) created(r *catalog.Relation, tag string) (*Create, error) {
+func (b *binder) created(r *catalog.Relation, at ast.Node, tag string) (*Create, error) {
 	h, err := b.head(tag, nil)
 	if err != nil {
 		return nil, err
@@ -49,6 +49,9 @@ func (b *binder) created(r *catalog.Relation, tag string) (*Create, error) {
 		}
 	}
 	r.DependsOn = h.Reads
+	if err := b.checkWrites(r, at); err != nil {
+		return nil, err
+	}
 	return &Create{Head: h, Relation: r, IDs: b.ids}, nil
 }
 
@@ -156,7 +159,7 @@ func (b *binder) createSource(s *ast.CreateSource) (Bound, error) {
 		return nil, err
 	}
 	r.ID = b.ids.NextRelation()
-	return b.created(r, tag)
+	return b.created(r, s.Name, tag)
 }
 
 // connect checks connector, options, FORMAT and ENCODE of a source.

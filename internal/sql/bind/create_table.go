@@ -64,7 +64,7 @@ func (b *binder) createTable(s *ast.CreateTable) (Bound, error) {
 			return nil, err
 		}
 	}
-	c, err := b.created(r, tag)
+	c, err := b.created(r, s.Name, tag)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func (b *binder) createView(s *ast.CreateView) (Bound, error) {
 			return nil, err
 		}
 		r.ID = b.ids.NextRelation()
-		return b.created(r, tag)
+		return b.created(r, s.Name, tag)
 	}
 	if err := b.usesLateness(t, s.Name); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (b *binder) createView(s *ast.CreateView) (Bound, error) {
 	r.Columns = relationColumns(in.Columns)
 	r.PrimaryKey = slices.Clone(in.Key)
 	r.AppendOnly = in.AppendOnly
-	return b.created(r, tag)
+	return b.created(r, s.Name, tag)
 }
 
 // checked plans a view's query as it would be stored, to find what is wrong with it; no ids are used.
@@ -216,11 +216,6 @@ func (b *binder) sinkOptions(r *catalog.Relation, s *ast.CreateSink) error {
 	if r.Topic = r.Options["topic"]; r.Topic == "" {
 		return b.errorf(s.Name, pgerr.InvalidParameterValue, "option \"topic\" is missing")
 	}
-	for _, o := range b.env.Catalog.Relations() {
-		if o.Topic == r.Topic && !r.Outside() && o.Kind == catalog.Table {
-			return b.errorf(s.Name, pgerr.DuplicateObject, "topic \"%s\" belongs to table %s, which a sink cannot write", r.Topic, o.QualifiedName())
-		}
-	}
 	if s.Format == nil {
 		return b.errorf(s.Name, pgerr.InvalidParameterValue, "sink \"%s\" has no FORMAT", r.Name).
 			WithHint("Add FORMAT PLAIN ENCODE JSON, or FORMAT UPSERT ENCODE JSON, at the end.")
@@ -322,5 +317,5 @@ func (b *binder) planSink(r *catalog.Relation, s *ast.CreateSink, t *tree) (Boun
 		r.Columns = append(r.Columns, catalog.Column{Name: in.Columns[c].Name, Type: in.Columns[c].Type})
 	}
 	r.AppendOnly = in.AppendOnly
-	return b.created(r, "CREATE SINK")
+	return b.created(r, s.Name, "CREATE SINK")
 }
