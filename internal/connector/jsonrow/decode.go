@@ -25,6 +25,7 @@ type Decoder struct {
 	byName  map[string]int
 	tokens  []token
 	scratch []byte
+	element []byte // of an array
 	shape   shape
 
 	jsonNull bool // null in a jsonb column is jsonb's
@@ -131,13 +132,26 @@ func (d *Decoder) appendText(raw []byte, k kind, v *column.Vector) error {
 	return nil
 }
 
-// appendArray makes PostgreSQL's array text of a JSON array of scalars, for the type's own parser.
+// appendArray makes PostgreSQL's array text of a JSON array, for the type's own parser: of several dimensions if its elements are arrays.
 func (d *Decoder) appendArray(raw []byte, v *column.Vector, typ column.Type) error {
 	if raw[0] != '[' {
 		return fmt.Errorf("an object cannot be a %s", typ)
 	}
+	out, err := d.arrayText(d.scratch[:0], raw, typ, 1)
+	if err != nil {
+		return err
+	}
+	d.scratch = out
+	return pgtype.ParseText(v, out, nil)
+}
+
+func (d *Decoder) arrayText(out, raw []byte, typ column.Type, depth int) ([]byte, error) {
+	if depth > column.MaxArrayDims {
+		return nil, fmt.Errorf("an array nests deeper than the %d dimensions that a %s can have", column.MaxArrayDims, typ)
+	}
 	s := scanner{data: raw, at: 1}
-	out := append(d.scratch[:0], '{')
+	out = append(out, '{')
+	first := true
 	for s.space(); raw[s.at] != ']'; s.space() {
 		if raw[s.at] == ',' {
 			s.at++
@@ -145,30 +159,37 @@ func (d *Decoder) appendArray(raw []byte, v *column.Vector, typ column.Type) err
 		}
 		t, err := s.value(1)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if len(out) > 1 {
+		if !first {
 			out = append(out, ',')
 		}
-		switch t.kind {
-		case null:
+		first = false
+		switch {
+		case t.kind == null:
 			out = append(out, "NULL"...)
 			continue
-		case composite:
-			return fmt.Errorf("nested arrays and objects cannot be elements of a %s", typ)
+		case typ.Elem == column.JSONB: // its elements are JSON themselves, whatever they are
+		case t.kind == composite && raw[t.from] == '[':
+			if out, err = d.arrayText(out, raw[t.from:t.to], typ, depth+1); err != nil {
+				return nil, err
+			}
+			continue
+		case t.kind == composite:
+			return nil, fmt.Errorf("an object cannot be an element of a %s", typ)
+		}
+		element := raw[t.from:t.to]
+		switch {
+		case typ.Elem == column.JSONB && (t.kind == text || t.kind == escapedText):
+			element = raw[t.from-1 : t.to+1] // with its quotes
+		case t.kind == escapedText && typ.Elem != column.JSONB:
+			var whole bool
+			if d.element, whole = appendUnescaped(d.element[:0], element); !whole {
+				return nil, errSurrogate
+			}
+			element = d.element
 		}
 		out = append(out, '"')
-		from := len(out)
-		if t.kind == escapedText {
-			var whole bool
-			if out, whole = appendUnescaped(out, raw[t.from:t.to]); !whole {
-				return errSurrogate
-			}
-		} else {
-			out = append(out, raw[t.from:t.to]...)
-		}
-		element := append([]byte(nil), out[from:]...)
-		out = out[:from]
 		for _, c := range element {
 			if c == '"' || c == '\\' {
 				out = append(out, '\\')
@@ -177,9 +198,7 @@ func (d *Decoder) appendArray(raw []byte, v *column.Vector, typ column.Type) err
 		}
 		out = append(out, '"')
 	}
-	out = append(out, '}')
-	d.scratch = out
-	return pgtype.ParseText(v, out, nil)
+	return append(out, '}'), nil
 }
 
 func appendInteger(v *column.Vector, k column.Kind, n int64) bool {

@@ -3,6 +3,7 @@ package jsonrow
 import (
 	"bytes"
 	"math"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -118,19 +119,40 @@ func (e *Encoder) appendTimestamp(dst []byte, v *column.Vector, row int) []byte 
 	return append(dst, '"')
 }
 
+// appendArray writes an array as one, in as many levels as it has dimensions. What JSON cannot say (that subscripts begin elsewhere than at 1, or which of the
+// levels are an element's own) is in the array's text, which decodes to the same value.
 func (e *Encoder) appendArray(dst []byte, v *column.Vector, row int) []byte {
 	e.elems.Reset(v.Type.ElemType())
 	if err := column.AppendArrayElems(&e.elems, v.Bytes(row)); err != nil {
 		return append(dst, "null"...)
 	}
+	var buf [column.MaxArrayDims]column.Dim
+	dims := column.ArrayDims(buf[:0], v.Bytes(row))
+	if slices.ContainsFunc(dims, func(d column.Dim) bool { return d.Lower != 1 }) || len(dims) > 1 && v.Type.Elem == column.JSONB {
+		return e.appendQuoted(dst, v, row)
+	}
+	if len(dims) == 0 {
+		return append(dst, "[]"...)
+	}
+	dst, _ = e.appendLevel(dst, dims, 0)
+	return dst
+}
+
+// appendLevel writes one level of an array, whose elements begin at i, and returns where those behind it do.
+func (e *Encoder) appendLevel(dst []byte, dims []column.Dim, i int) ([]byte, int) {
 	dst = append(dst, '[')
-	for i := range e.elems.Len {
-		if i > 0 {
+	for n := range dims[0].Len {
+		if n > 0 {
 			dst = append(dst, ',')
 		}
+		if len(dims) > 1 {
+			dst, i = e.appendLevel(dst, dims[1:], i)
+			continue
+		}
 		dst = e.AppendValue(dst, &e.elems, i)
+		i++
 	}
-	return append(dst, ']')
+	return append(dst, ']'), i
 }
 
 const hexDigits = "0123456789abcdef"
