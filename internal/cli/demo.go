@@ -168,7 +168,7 @@ func (d *demo) run(ctx context.Context) error {
 
 // define runs the definitions, unless the folder has them from an earlier run.
 func (d *demo) define(ctx context.Context) error {
-	err := (&sqlRunner{conn: d.conn, out: io.Discard, print: printCSV}).run(ctx, demoSQL)
+	err := (&sqlRunner{conn: d.conn, out: io.Discard, print: printCSV}).run(ctx, "", demoSQL)
 	if err != nil && strings.Contains(err.Error(), "42P07") {
 		return nil // the relations exist: a folder of an earlier demo
 	}

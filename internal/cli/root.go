@@ -94,7 +94,28 @@ func newRoot() *cobra.Command {
 		root.AddCommand(commands...)
 	}
 	root.AddCommand(versionCommand())
+	for _, c := range root.Commands() {
+		if c.HasSubCommands() {
+			needsCommand(c)
+		}
+	}
 	return root
+}
+
+// needsCommand makes a command that is only a group of others show them, and refuse what is none of them: cobra itself would show its help and be content.
+func needsCommand(c *cobra.Command) {
+	c.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		err := fmt.Sprintf("unknown command %q for %q", args[0], cmd.CommandPath())
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			err += "; did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return usage("%s (%s --help lists them)", err, cmd.CommandPath())
+	}
+	c.SuggestionsMinimumDistance = 2
+	c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 }
 
 // exclusiveFlags is where cobra notes the groups of flags of which only one may be given.

@@ -13,19 +13,23 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/leat-io/leat/internal/sql/parse"
 )
 
 func sqlCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "sql", Short: "Run SQL on a server", Args: cobra.NoArgs,
-		Long: "Runs the statements of -c, of the file of -f, or of standard input, and prints their results. For an interactive shell use psql.",
+		Long: "Runs the statements of -c, of the file of -f, or of standard input, and prints their results. The first error ends it.\n" +
+			"As with psql, the statements of one -c are one transaction, in which an error takes back those before it; those of a file\n" +
+			"or of standard input stand each for itself, unless the text has BEGIN and COMMIT. For an interactive shell use psql.",
 	}
 	addr := cmd.Flags().String("postgres", "127.0.0.1:4566", "address of the PostgreSQL door")
-	command := cmd.Flags().StringP("command", "c", "", "statements to run")
+	commands := cmd.Flags().StringArrayP("command", "c", nil, "statements to run; may be repeated")
 	file := cmd.Flags().StringP("file", "f", "", "file of statements to run; - is standard input")
 	format := cmd.Flags().String("output", "table", "table, csv (without header) or json (an object a row)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if *command != "" && *file != "" {
+		if len(*commands) > 0 && *file != "" {
 			return usage("-c and -f exclude each other: each says what to run")
 		}
 		print, ok := printers[*format]
@@ -39,14 +43,19 @@ func sqlCommand() *cobra.Command {
 		defer conn.Close(context.WithoutCancel(cmd.Context()))
 		r := &sqlRunner{conn: conn, out: cmd.OutOrStdout(), print: print}
 		switch {
-		case *command != "":
-			return r.run(cmd.Context(), *command)
+		case len(*commands) > 0:
+			for _, text := range *commands {
+				if err := r.run(cmd.Context(), "", text); err != nil {
+					return err
+				}
+			}
+			return nil
 		case *file != "" && *file != "-":
 			text, err := os.ReadFile(*file)
 			if err != nil {
 				return err
 			}
-			return r.run(cmd.Context(), string(text))
+			return r.script(cmd.Context(), string(text))
 		}
 		if f, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			fmt.Fprintf(cmd.ErrOrStderr(), "Type statements, each ended by ;. Ctrl-D ends. (psql -h 127.0.0.1 -p PORT is more comfortable.)\n")
@@ -56,7 +65,7 @@ func sqlCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return r.run(cmd.Context(), string(text))
+		return r.script(cmd.Context(), string(text))
 	}
 	return cmd
 }
@@ -83,7 +92,22 @@ type sqlRunner struct {
 	print func(w *bufio.Writer, r *pgconn.Result)
 }
 
-func (r *sqlRunner) run(ctx context.Context, text string) error {
+// script runs the statements of a text one by one.
+func (r *sqlRunner) script(ctx context.Context, text string) error {
+	pieces, rest, _ := parse.Split(text)
+	for at, piece := 0, ""; at < len(text); at += len(piece) {
+		if piece = rest; len(pieces) > 0 {
+			piece, pieces = pieces[0], pieces[1:]
+		}
+		if err := r.run(ctx, text[:at], piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run sends a message of statements and prints what they give. before is what comes before them in the user's text, where errors are to point to.
+func (r *sqlRunner) run(ctx context.Context, before, text string) error {
 	results := r.conn.Exec(ctx, text)
 	w := bufio.NewWriter(r.out)
 	for results.NextResult() {
@@ -95,7 +119,7 @@ func (r *sqlRunner) run(ctx context.Context, text string) error {
 			return err
 		}
 	}
-	return sqlError(results.Close(), text)
+	return sqlError(results.Close(), before, text)
 }
 
 // interactive runs statements as they are completed.
@@ -108,7 +132,7 @@ func (r *sqlRunner) interactive(ctx context.Context, in io.Reader, prompt io.Wri
 		if !strings.HasSuffix(strings.TrimSpace(lines.Text()), ";") {
 			continue
 		}
-		if err := r.run(ctx, text.String()); err != nil {
+		if err := r.run(ctx, "", text.String()); err != nil {
 			var coded *codeError
 			if !errors.As(err, &coded) {
 				return err
@@ -121,8 +145,8 @@ func (r *sqlRunner) interactive(ctx context.Context, in io.Reader, prompt io.Wri
 	return lines.Err()
 }
 
-// sqlError makes an error of the server readable: its SQLSTATE, and where in the text it is.
-func sqlError(err error, text string) error {
+// sqlError makes an error of the server readable: its SQLSTATE, and where it is in the user's text, of which the server has seen what comes behind before.
+func sqlError(err error, before, text string) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
 		return err
@@ -130,7 +154,7 @@ func sqlError(err error, text string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s (SQLSTATE %s)", pg.Severity, pg.Message, pg.Code)
 	if pg.Position > 0 {
-		line, column := place(text, int(pg.Position))
+		line, column := place(before+text, utf8.RuneCountInString(before)+int(pg.Position))
 		fmt.Fprintf(&b, "\n  at line %d, column %d", line, column)
 	}
 	if pg.Detail != "" {
