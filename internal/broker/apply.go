@@ -6,7 +6,6 @@ import (
 
 	"github.com/leat-io/leat/internal/journal"
 	"github.com/leat-io/leat/internal/record"
-	"github.com/leat-io/leat/internal/vfs"
 )
 
 // ends moves the two ends of partitions. Everything here happens in journal order; the lock makes one instant of all partitions
@@ -64,7 +63,7 @@ func (b *Broker) ApplyBatch(lsn journal.LSN, payload []byte) error {
 		return fmt.Errorf("%s: %w", p, err)
 	}
 	if err := p.append(batch); err != nil {
-		if !vfs.NoSpace(err) || !b.running.Load() {
+		if !passes(err) || !b.running.Load() {
 			return err
 		}
 		if err := b.awaitRoom(p, batch, err); err != nil {

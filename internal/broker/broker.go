@@ -165,10 +165,11 @@ type Broker struct {
 	clock   clock.Clock
 	logs    *commitlog.Manager
 
-	epoch   int32 // leader epoch of this start
-	running atomic.Bool
-	closed  atomic.Bool
-	low     atomic.Bool // the disk is nearly full
+	epoch     int32       // leader epoch of this start
+	recovered atomic.Bool // the journal was replayed
+	running   atomic.Bool
+	closed    atomic.Bool
+	low       atomic.Bool // the disk is nearly full
 
 	ddl        sync.Mutex // serialises creation and deletion of topics
 	topicCheck atomic.Pointer[TopicCheck]

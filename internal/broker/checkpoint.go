@@ -59,8 +59,12 @@ func (b *Broker) finishRecovery() error {
 	b.ends.partial, b.ends.waiting = nil, nil
 	b.ends.mu.Unlock()
 	known := map[string]bool{}
+	b.recovered.Store(true)
 	for _, t := range b.Topics() {
 		for _, p := range t.partitions {
+			if err := p.damage.Load(); err != nil {
+				p.complain(*err)
+			}
 			known[p.String()] = true
 			p.appended.Store(p.next)
 			p.highWater.Store(p.next)

@@ -168,7 +168,7 @@ func (s *settings) keeps() time.Duration {
 func (p *Partition) timeOfBatch(offset int64) (int64, error) {
 	c, err := p.log.Read(offset, 1, p.HighWatermark(), true)
 	if err != nil {
-		return 0, err
+		return 0, p.judge(err)
 	}
 	defer c.Release()
 	h, err := headerOf(&c)

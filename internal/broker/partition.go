@@ -153,12 +153,18 @@ func (p *Partition) judge(err error) error {
 func (p *Partition) fail(cause error) error {
 	err := fmt.Errorf("%w: %s: %w", ErrDamaged, p, cause)
 	if p.damage.CompareAndSwap(nil, &err) {
-		p.b.log.Error("a partition is out of service; the others go on", "topic", p.Topic().Name, "partition", p.Index, "err", cause)
+		if p.b.recovered.Load() { // before, its topic may be found deleted
+			p.complain(err)
+		}
 		p.onAppend.wake()
 		p.onDurable.wake()
 		return err
 	}
 	return *p.damage.Load()
+}
+
+func (p *Partition) complain(err error) {
+	p.b.log.Error("a partition is out of service; the others go on", "topic", p.Topic().Name, "partition", p.Index, "err", err)
 }
 
 // StartOffset is the offset of the oldest record there is.

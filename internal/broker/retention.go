@@ -87,14 +87,21 @@ func (b *Broker) checkReserve() {
 // roomPoll is how often an append that met a full disk is tried again.
 const roomPoll = 50 * time.Millisecond
 
-// awaitRoom appends a batch that the disk had no room for, as soon as it has. The reserve is there so that this does not happen, but a disk can be
+// passes says whether an error of the files is one that passes: the batch can be appended later.
+func passes(err error) bool { return vfs.NoSpace(err) || vfs.NoDescriptors(err) }
+
+// awaitRoom appends a batch that the disk had no room for, or the process no file descriptor, as soon as it has. The reserve is there so that this does not happen, but a disk can be
 // filled by others, and faster than it is looked at. Until then nothing that is newer is acknowledged, and producing is refused. The batch is in
 // the journal, so that nothing is lost by waiting, nor by a stop: Interrupt ends it.
 func (b *Broker) awaitRoom(p *Partition, batch []byte, cause error) error {
 	b.low.Store(true)
-	b.log.Error("the disk is full: producing is refused until there is room", "partition", p.String(), "err", cause)
-	if err := b.o.FS.Remove(b.o.FS.PathJoin(b.o.Dir, ballastName)); err != nil && !vfs.NotExist(err) {
-		b.log.Warn("the ballast file cannot be removed", "err", err)
+	if vfs.NoDescriptors(cause) {
+		b.log.Error("there is no file descriptor left: producing is refused until there is one (raise the limit of open files, ulimit -n)", "partition", p.String(), "err", cause)
+	} else {
+		b.log.Error("the disk is full: producing is refused until there is room", "partition", p.String(), "err", cause)
+		if err := b.o.FS.Remove(b.o.FS.PathJoin(b.o.Dir, ballastName)); err != nil && !vfs.NotExist(err) {
+			b.log.Warn("the ballast file cannot be removed", "err", err)
+		}
 	}
 	for {
 		timer := b.clock.NewTimer(roomPoll)
@@ -109,10 +116,10 @@ func (b *Broker) awaitRoom(p *Partition, batch []byte, cause error) error {
 			if b.o.Reserve.MinFree <= 0 { // nobody else looks
 				b.low.Store(false)
 			}
-			b.log.Info("the disk has room again")
+			b.log.Info("there is room again")
 			return nil
 		}
-		if !vfs.NoSpace(err) {
+		if !passes(err) {
 			return err
 		}
 	}

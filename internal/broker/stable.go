@@ -67,7 +67,7 @@ func (b *Broker) HeldBack(p *Partition) (h Held, ok bool) {
 func (b *Broker) restoreOpen(p *Partition) error {
 	open, err := p.log.OpenTransactions()
 	if err != nil {
-		return err
+		return p.judge(err)
 	}
 	b.ends.mu.Lock()
 	defer b.ends.mu.Unlock()

@@ -202,26 +202,33 @@ func (b *Broker) CreateTopics(ctx context.Context, specs []TopicSpec, validateOn
 		u.Free()
 		return fail(ErrStorage)
 	}
+	// Whatever can fail does so before the topics are durable: a topic that is in the metadata has its logs.
+	for i, t := range topics {
+		if t == nil {
+			continue
+		}
+		if err := b.openLogs(t); err != nil {
+			u.Free()
+			b.closeLogs(topics[:i+1])
+			return fail(err)
+		}
+	}
 	lsn, err := b.journal.Commit(u, nil)
 	if err != nil {
+		b.closeLogs(topics)
 		return fail(err)
 	}
 	// The unit is in the journal and will be durable whatever becomes of the caller, so the wait cannot be called off.
 	if err := b.journal.Wait(context.WithoutCancel(ctx), lsn); err != nil {
 		return fail(err)
 	}
-	for i, t := range topics {
-		if t == nil {
-			continue
+	b.topicsMu.Lock()
+	for _, t := range topics {
+		if t != nil {
+			b.install(t)
 		}
-		if err := b.openLogs(t); err != nil {
-			topics[i], errs[i] = nil, err
-			continue
-		}
-		b.topicsMu.Lock()
-		b.install(t)
-		b.topicsMu.Unlock()
 	}
+	b.topicsMu.Unlock()
 	return topics, errs
 }
 
@@ -255,10 +262,17 @@ func (b *Broker) CreatePartitions(ctx context.Context, name string, total int32,
 	}
 	grown := b.newTopic(t.ID, t.Name, total, t.configs)
 	copy(grown.partitions, t.partitions)
-	if err := b.commitMeta(context.WithoutCancel(ctx), map[string][]byte{topicPrefix + t.ID.String(): grown.stored()}); err != nil {
+	added := &Topic{partitions: grown.partitions[old:]}
+	if err := b.openLogs(grown); err != nil {
+		b.closeLogs([]*Topic{added})
 		return err
 	}
-	if err := b.openLogs(grown); err != nil {
+	lsn, err := b.journal.Commit(metaUnit(map[string][]byte{topicPrefix + t.ID.String(): grown.stored()}), nil)
+	if err != nil {
+		b.closeLogs([]*Topic{added})
+		return err
+	}
+	if err := b.journal.Wait(context.WithoutCancel(ctx), lsn); err != nil {
 		return err
 	}
 	b.replace(t, grown)
@@ -437,6 +451,24 @@ func (b *Broker) openLogs(t *Topic) error {
 		p.stable.Store(end)
 	}
 	return nil
+}
+
+// closeLogs undoes openLogs for topics that nobody knows.
+func (b *Broker) closeLogs(topics []*Topic) {
+	for _, t := range topics {
+		if t == nil {
+			continue
+		}
+		for _, p := range t.partitions {
+			if p.log == nil {
+				continue
+			}
+			if err := p.log.Close(); err != nil {
+				b.log.Warn("the log of a topic that is not made is not closed", "partition", p.String(), "err", err)
+			}
+			p.log = nil
+		}
+	}
 }
 
 // install makes a topic known; topicsMu is held.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +29,7 @@ type Transactions struct {
 	b *Broker
 
 	registry[*txnShell]
-	byProducer map[int64]*txnShell // under mu
+	byProducer map[int64]*txnShell // under mu; the current one of each id
 }
 
 // txnShell is one transactional id. Its lock is held while the journal takes a unit, never while one is waited for; so what a transaction writes is
@@ -114,7 +113,7 @@ func newTransactions(b *Broker) (*Transactions, error) {
 				continue
 			}
 			if err := b.restoreOpen(p); err != nil {
-				b.log.Error("a partition in an open transaction cannot be read", "partition", p.String(), "err", p.judge(err))
+				b.log.Error("a partition in an open transaction cannot be read", "partition", p.String(), "err", err)
 			}
 		}
 	}
@@ -217,6 +216,7 @@ func (ts *Transactions) persist(s *txnShell, before *txn.Transaction, out *txn.O
 	s.persisted, s.stored = lsn, true
 	if was := before.Describe().ProducerID; was != out.ProducerID {
 		ts.mu.Lock()
+		delete(ts.byProducer, was) // used up: its last transaction has ended, at the latest with this
 		ts.byProducer[out.ProducerID] = s
 		ts.mu.Unlock()
 	}
@@ -728,7 +728,6 @@ func (ts *Transactions) complain() {
 // expire forgets transactional ids that nobody has used for long.
 func (ts *Transactions) expire() {
 	now := ts.b.clock.Now()
-	expired := map[*txnShell]bool{}
 	for _, s := range ts.all() {
 		s.mu.Lock()
 		d := s.t.Describe()
@@ -748,16 +747,13 @@ func (ts *Transactions) expire() {
 		if s.timer != nil {
 			s.timer.Stop()
 		}
-		expired[s] = true
 		ts.mu.Lock()
 		delete(ts.byID, s.id)
+		if ts.byProducer[d.ProducerID] == s {
+			delete(ts.byProducer, d.ProducerID)
+		}
 		ts.mu.Unlock()
 		s.mu.Unlock()
-	}
-	if len(expired) > 0 { // one walk for all of them
-		ts.mu.Lock()
-		maps.DeleteFunc(ts.byProducer, func(_ int64, s *txnShell) bool { return expired[s] })
-		ts.mu.Unlock()
 	}
 }
 

@@ -95,6 +95,13 @@ func TestRecordFormats(t *testing.T) {
 	if want := `{"topic":"t","partition":0,"offset":0,"timestamp":"1970-01-01T00:00:00.000Z","key":null,"value":null,"value_base64":"/w=="}` + "\n"; line != want {
 		t.Errorf("got %s, want %s", line, want)
 	}
+	none := &kgo.Record{Topic: "t", Value: []byte("x"), Timestamp: time.UnixMilli(-1)}
+	if got, want := string(recordAsJSON[0](nil, none)), `{"topic":"t","partition":0,"offset":0,"timestamp":null,"key":null,"value":"x"}`+"\n"; got != want {
+		t.Errorf("without a timestamp: got %s, want %s", got, want)
+	}
+	if f, err := parseRecordFormat("%d"); err != nil || string(f[0](nil, none)) != "none" {
+		t.Errorf("without a timestamp: got %q (%v)", f[0](nil, none), err)
+	}
 }
 
 func TestKeysThatMove(t *testing.T) {

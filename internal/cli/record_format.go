@@ -13,7 +13,7 @@ import (
 
 // recordFormatHelp says what a format may hold.
 const recordFormatHelp = `A format holds, as kcat's and rpk's do:
-  %t topic   %p partition   %o offset   %T timestamp in milliseconds   %d timestamp as RFC 3339   %e leader epoch
+  %t topic   %p partition   %o offset   %T timestamp in milliseconds   %d timestamp as RFC 3339, or none   %e leader epoch
   %k key     %K its length  %s or %v value   %S or %V its length (-1: null)   %h headers, name=value,...   %% a percent sign
   \n \t \r \0 \\ and \xHH`
 
@@ -91,7 +91,12 @@ var recordPieces = map[byte]func(dst []byte, r *kgo.Record) []byte{
 	'p': func(dst []byte, r *kgo.Record) []byte { return strconv.AppendInt(dst, int64(r.Partition), 10) },
 	'o': func(dst []byte, r *kgo.Record) []byte { return strconv.AppendInt(dst, r.Offset, 10) },
 	'T': func(dst []byte, r *kgo.Record) []byte { return strconv.AppendInt(dst, r.Timestamp.UnixMilli(), 10) },
-	'd': func(dst []byte, r *kgo.Record) []byte { return r.Timestamp.UTC().AppendFormat(dst, recordTime) },
+	'd': func(dst []byte, r *kgo.Record) []byte {
+		if !hasTimestamp(r) {
+			return append(dst, "none"...)
+		}
+		return r.Timestamp.UTC().AppendFormat(dst, recordTime)
+	},
 	'e': func(dst []byte, r *kgo.Record) []byte { return strconv.AppendInt(dst, int64(r.LeaderEpoch), 10) },
 	'k': func(dst []byte, r *kgo.Record) []byte { return append(dst, r.Key...) },
 	'K': func(dst []byte, r *kgo.Record) []byte { return appendLength(dst, r.Key) },
@@ -110,6 +115,9 @@ var recordPieces = map[byte]func(dst []byte, r *kgo.Record) []byte{
 	},
 }
 
+// hasTimestamp tells a record with a timestamp from one without, which is -1 in Kafka's protocol.
+func hasTimestamp(r *kgo.Record) bool { return r.Timestamp.UnixMilli() != -1 }
+
 func appendLength(dst, b []byte) []byte {
 	if b == nil {
 		return append(dst, "-1"...)
@@ -124,7 +132,7 @@ type recordJSON struct {
 	Topic       string       `json:"topic"`
 	Partition   int32        `json:"partition"`
 	Offset      int64        `json:"offset"`
-	Timestamp   string       `json:"timestamp"`
+	Timestamp   *string      `json:"timestamp"` // null: the record has none
 	Key         *string      `json:"key"`
 	KeyBase64   string       `json:"key_base64,omitempty"`
 	Value       *string      `json:"value"`
@@ -140,7 +148,11 @@ type headerJSON struct {
 
 // recordAsJSON is a recordFormat of one object a line.
 var recordAsJSON = recordFormat{func(dst []byte, r *kgo.Record) []byte {
-	out := recordJSON{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Timestamp: r.Timestamp.UTC().Format(recordTime)}
+	out := recordJSON{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset}
+	if hasTimestamp(r) {
+		at := r.Timestamp.UTC().Format(recordTime)
+		out.Timestamp = &at
+	}
 	out.Key, out.KeyBase64 = textOrBase64(r.Key)
 	out.Value, out.ValueBase64 = textOrBase64(r.Value)
 	for _, h := range r.Headers {

@@ -48,6 +48,12 @@ func (c *fileCache) acquire(path string) (*handle, error) {
 	c.mu.Unlock()
 	f, err := c.fs.OpenReadWrite(path, vfs.Unspecified)
 	c.mu.Lock()
+	if vfs.NoDescriptors(err) && c.idle.Len() > 0 { // those that nobody uses are the first to do without
+		for c.idle.Len() > 0 {
+			c.closeIdle(c.idle.Back().Value.(*handle))
+		}
+		f, err = c.fs.OpenReadWrite(path, vfs.Unspecified)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,6 @@ func (l *Log) ready() error {
 func (l *Log) isolate(err error) error {
 	if errors.Is(err, ErrCorrupt) && l.damage == nil {
 		l.damage = fmt.Errorf("partition %s: %w", l.name, err)
-		l.m.o.Logger.Error("a partition is damaged; the others go on", "partition", l.name, "error", err)
 		return l.damage
 	}
 	return err

@@ -151,11 +151,8 @@ func (l *Log) readView(v *view, offset int64, maxBytes int, limit int64, atLeast
 	return v.read(offset, maxBytes, limit, atLeastOne)
 }
 
-// isolateRead reports damage; what lies before it can still be read.
+// isolateRead names the partition. What lies before damage that a read meets can still be read.
 func (l *Log) isolateRead(err error) error {
-	if errors.Is(err, ErrCorrupt) {
-		l.m.o.Logger.Error("a partition is damaged", "partition", l.name, "error", err)
-	}
 	return fmt.Errorf("read partition %s: %w", l.name, err)
 }
 

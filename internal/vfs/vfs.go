@@ -171,6 +171,11 @@ func NotExist(err error) bool { return oserror.IsNotExist(err) || errors.Is(err,
 // NoSpace reports whether err says that the disk is full.
 func NoSpace(err error) bool { return isNoSpace(err) }
 
+// NoDescriptors reports whether the error says that the process or the machine has no file descriptor left.
+func NoDescriptors(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
 // Truncater is a File that can be cut. Pebble's File cannot; Truncate finds a way for each kind.
 type Truncater interface{ Truncate(size int64) error }
 

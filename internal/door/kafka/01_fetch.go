@@ -126,15 +126,12 @@ func (f *fetchRun) run(ctx context.Context) error {
 		return nil
 	}
 	w := broker.NewWatcher()
-	for _, fp := range f.want {
-		if fp.p != nil {
-			fp.p.Watch(w, broker.EdgeDurable)
-		}
-	}
+	watched := make([]*broker.Partition, len(f.want))
+	f.watch(w, watched)
 	defer func() {
-		for _, fp := range f.want {
-			if fp.p != nil {
-				fp.p.Unwatch(w, broker.EdgeDurable)
+		for _, p := range watched {
+			if p != nil {
+				p.Unwatch(w, broker.EdgeDurable)
 			}
 		}
 	}()
@@ -143,6 +140,10 @@ func (f *fetchRun) run(ctx context.Context) error {
 	for late := false; ; {
 		f.resp.release()
 		f.collect()
+		if f.watch(w, watched) && !f.enough() { // what came before it was watched wakes nobody
+			f.resp.release()
+			f.collect()
+		}
 		if late || f.enough() {
 			f.remember()
 			return nil
@@ -158,6 +159,25 @@ func (f *fetchRun) run(ctx context.Context) error {
 			late = true
 		}
 	}
+}
+
+// watch has w woken by the partitions that are read now: one whose topic was deleted and made again is another one. It reports whether there is
+// one that was not watched.
+func (f *fetchRun) watch(w *broker.Watcher, watched []*broker.Partition) (changed bool) {
+	for i, fp := range f.want {
+		if fp.p == watched[i] {
+			continue
+		}
+		if watched[i] != nil {
+			watched[i].Unwatch(w, broker.EdgeDurable)
+		}
+		if fp.p != nil {
+			fp.p.Watch(w, broker.EdgeDurable)
+			changed = true
+		}
+		watched[i] = fp.p
+	}
+	return changed
 }
 
 // enough reports whether the answer need not wait. What the client wants at least counts as far as it may have it at all: where there is more than fits,
