@@ -237,6 +237,9 @@ func (x *island) gather(now time.Time) (*input, error) {
 			x.gatherOther(in, &readers[i], now)
 		}
 	}
+	for i := range readers {
+		x.gatherNew(in, &readers[i])
+	}
 	x.due = x.due || x.ripe()
 	for i := range readers {
 		x.gatherIdle(in, &readers[i], now)
@@ -333,6 +336,24 @@ func (x *island) gatherOther(in *input, r *flow.Reader, now time.Time) {
 		if at := paced.NextAt(now); !at.IsZero() {
 			in.wake(at)
 		}
+	}
+}
+
+// gatherNew has a reader know its partitions that have given nothing yet, in the first epoch that it reads others in: they hold its watermark back like those
+// that were there, and as empty, when it began. What is late does not depend on which partition of a new topic is read first.
+func (x *island) gatherNew(in *input, r *flow.Reader) {
+	n := 0
+	if w := x.watched[r.ID]; w != nil {
+		n = len(w.partitions)
+	} else if f := x.fetched[r.ID]; f != nil {
+		n = len(f.ends)
+	}
+	known := len(r.State.Partitions)
+	if n <= known || !slices.ContainsFunc(in.reads, func(rd flow.Read) bool { return rd.Reader == r.ID }) {
+		return
+	}
+	for p := known; p < n; p++ {
+		in.idle = append(in.idle, flow.Idle{Reader: r.ID, Partition: p})
 	}
 }
 
