@@ -108,7 +108,7 @@ func New(env *operator.Env, p *plan.Aggregate, in, out []column.Type, appendOnly
 		}
 		if !rowenc.KeepsDisplay(in[g]) {
 			if a.show == nil {
-				a.show = &display{}
+				a.show = &display{least: appendOnly}
 				a.tails = 1 // section 0
 			}
 			a.show.cols = append(a.show.cols, g)
@@ -265,16 +265,14 @@ func (a *Aggregate) update(b *column.Batch) error {
 		}
 	} else {
 		for i, r := range refs {
-			v := a.groups.Mutable(r)
-			if v == nil {
+			if a.groups.Value(r) == nil {
 				a.groups.Set(r, a.empty)
-				if a.show != nil {
-					a.body = rowenc.AppendRow(a.body[:0], b, a.show.cols, i)
-					a.setSection(r, 0, a.body)
-				}
-				v = a.groups.Mutable(r)
 			}
-			vals[i] = v
+			if a.show != nil {
+				if err := a.look(b, i, r); err != nil {
+					return err
+				}
+			}
 		}
 		// A row that was made longer for a later row of the batch is elsewhere now.
 		for i, r := range refs {
@@ -282,6 +280,17 @@ func (a *Aggregate) update(b *column.Batch) error {
 		}
 	}
 	return a.apply(b, refs, vals)
+}
+
+// look notes how a row of b looks in its group.
+func (a *Aggregate) look(b *column.Batch, row int, ref state.Ref) error {
+	a.show.row = rowenc.AppendRow(a.show.row[:0], b, a.show.cols, row)
+	old, _ := section(a.groups.Value(ref), a.fixed, 0)
+	body, err := a.show.update(old, b.Weight(row))
+	if err == nil && body != nil {
+		a.setSection(ref, 0, body)
+	}
+	return err
 }
 
 // apply runs the calls' loops over a batch; refs is nil for pane groups, which have no sections.
@@ -616,7 +625,9 @@ func (a *Aggregate) appendRow(key, row []byte, weight int64) error {
 		}
 	}
 	if a.show != nil {
-		a.restoreDisplay(row)
+		if err := a.restoreDisplay(row); err != nil {
+			return err
+		}
 	}
 	n := len(a.p.Groups)
 	for i := range a.calls {
@@ -755,19 +766,16 @@ func (a *Aggregate) mine(b *column.Batch) *column.Batch {
 	return &a.clean
 }
 
-// restoreDisplay gives the group columns the values that the group's first row had.
-func (a *Aggregate) restoreDisplay(row []byte) {
+// restoreDisplay gives the group columns the values that a row of the group has.
+func (a *Aggregate) restoreDisplay(row []byte) error {
 	body, _ := section(row, a.fixed, 0)
 	if len(body) == 0 {
-		return
+		return nil
 	}
-	var vs []*column.Vector
-	for _, t := range a.show.types {
-		vs = append(vs, column.NewVector(t, 1))
+	if err := a.show.decode(body); err != nil {
+		return err
 	}
-	if rowenc.DecodeRow(body, a.show.types, vs) != nil {
-		return
-	}
+	vs := a.show.shown
 	for i, in := range a.show.cols {
 		for o, g := range a.p.Groups {
 			if g != in || vs[i].IsNull(0) {
@@ -790,4 +798,5 @@ func (a *Aggregate) restoreDisplay(row []byte) {
 			}
 		}
 	}
+	return nil
 }

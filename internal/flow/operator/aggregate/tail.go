@@ -195,20 +195,29 @@ func (c *numericSum) result(body []byte, dst *column.Vector) error {
 	return nil
 }
 
-// kept is min and max of values that are kept as bytes: a uvarint length, the value's key, then the value as it is shown.
+// kept is min and max of values that are kept as bytes: a uvarint length, the value's key, then the value as it is shown. Of values that are equal and look
+// different (1.0 and 1.00) the one is shown whose bytes are least, whichever came first.
 type kept struct {
-	max bool
-	key []byte
+	max   bool
+	key   []byte
+	shown []byte
 }
 
 func (k *kept) update(dst, body []byte, arg *column.Vector, row int, _ int64) ([]byte, error) {
 	k.key = rowenc.AppendValueKey(k.key[:0], arg, row)
 	if len(body) > 0 {
-		old, _, err := splitKept(body)
+		old, value, err := splitKept(body)
 		if err != nil {
 			return nil, err
 		}
-		if c := bytes.Compare(k.key, old); c == 0 || (c > 0) != k.max {
+		c := bytes.Compare(k.key, old)
+		if c == 0 && !rowenc.KeepsDisplay(arg.Type) {
+			k.shown = rowenc.AppendValue(k.shown[:0], arg, row)
+			if bytes.Compare(k.shown, value) < 0 {
+				return append(append(dst, body[:len(body)-len(value)]...), k.shown...), nil
+			}
+		}
+		if c == 0 || (c > 0) != k.max {
 			return append(dst, body...), nil
 		}
 	}
@@ -239,7 +248,7 @@ func (k *kept) result(body []byte, dst *column.Vector) error {
 }
 
 // retracted is min and max of values that may leave: an ordered table has each value with its count, and at the end of the epoch
-// the first or last becomes the section.
+// the first or last becomes the section. Values that are equal and look different are counted apart: the one that leaves is not shown any more.
 type retracted struct {
 	kept
 	table *state.Ordered
@@ -250,6 +259,9 @@ type retracted struct {
 // change adds a weight to a value's count.
 func (r *retracted) change(g state.Ref, arg *column.Vector, row int, w int64) error {
 	r.key = rowenc.AppendValueKey(r.key[:0], arg, row)
+	if !rowenc.KeepsDisplay(arg.Type) {
+		r.key = rowenc.AppendValue(r.key, arg, row)
+	}
 	old, err := r.table.Get(g, r.key)
 	if err != nil {
 		return err
@@ -286,8 +298,94 @@ func (r *retracted) extreme(dst []byte, g state.Ref) ([]byte, error) {
 	return append(dst, value[8:]...), nil
 }
 
-// display keeps the group columns whose keys lose how a value looks (1.00 and 1 are one group, shown as its first row was).
+// display keeps how the group columns look whose keys lose it: 1.00 and 1 are one group, shown as the row of it whose bytes are least, in whatever order
+// they came. Its section has the rows that there are, ascending: a uvarint length, the bytes, a varint of how many; of an append-only input the least alone.
 type display struct {
 	cols  []int // of the input
 	types []column.Type
+	least bool // rows never leave
+	row   []byte
+	body  []byte
+	shown []*column.Vector // one row
+}
+
+// update gives the section after w rows more that look like d.row, nil if it stays.
+func (d *display) update(old []byte, w int64) ([]byte, error) {
+	dst, placed := d.body[:0], false
+	for at := old; len(at) > 0; {
+		row, n, rest, err := displayed(at)
+		if err != nil {
+			return nil, err
+		}
+		at = rest
+		switch c := bytes.Compare(row, d.row); {
+		case c == 0:
+			placed = true
+			n += w
+			if d.least {
+				return nil, nil
+			}
+		case c > 0 && !placed:
+			placed = true
+			dst = appendDisplayed(dst, d.row, w)
+			if d.least {
+				at, n = nil, 0
+			}
+		case d.least:
+			return nil, nil
+		}
+		dst = appendDisplayed(dst, row, n)
+	}
+	if !placed {
+		dst = appendDisplayed(dst, d.row, w)
+	}
+	d.body = dst
+	return dst, nil
+}
+
+// decode makes shown of a section.
+func (d *display) decode(body []byte) error {
+	var least []byte
+	for at := body; len(at) > 0; {
+		row, n, rest, err := displayed(at)
+		if err != nil {
+			return err
+		}
+		if least = row; n > 0 {
+			break
+		}
+		at = rest
+	}
+	if d.shown == nil {
+		for _, t := range d.types {
+			d.shown = append(d.shown, column.NewVector(t, 1))
+		}
+	}
+	for i, v := range d.shown {
+		v.Reset(d.types[i])
+	}
+	return rowenc.DecodeRow(least, d.types, d.shown)
+}
+
+func appendDisplayed(dst, row []byte, n int64) []byte {
+	if n == 0 {
+		return dst
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(row)))
+	dst = append(dst, row...)
+	return binary.AppendVarint(dst, n)
+}
+
+// displayed takes the first row with its number off a section.
+func displayed(b []byte) (row []byte, n int64, rest []byte, err error) {
+	size, k := binary.Uvarint(b)
+	if k <= 0 || size > uint64(len(b)-k) {
+		return nil, 0, nil, errRow
+	}
+	row, b = b[k:k+int(size)], b[k+int(size):]
+	n, k = binary.Varint(b)
+	if k <= 0 {
+		return nil, 0, nil, errRow
+	}
+	return row, n, b[k:], nil
 }
