@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/leat-io/leat/internal/catalog"
 	"github.com/leat-io/leat/internal/column"
@@ -298,7 +299,11 @@ func (c *rowCheck) show(rows *column.Batch, row int) string {
 		}
 		text := pgtype.AppendText(nil, rows.Cols[i], row, c.s.settings.zone)
 		if len(text) > 64 {
-			text = append(text[:64:64], "..."...)
+			end := 64
+			for !utf8.RuneStart(text[end]) {
+				end--
+			}
+			text = append(text[:end:end], "..."...)
 		}
 		b.Write(text)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/leat-io/leat/internal/pgerr"
 	"github.com/leat-io/leat/internal/pgtype"
 	"github.com/leat-io/leat/internal/sql/ast"
-	"github.com/leat-io/leat/internal/sql/bind"
 	"github.com/leat-io/leat/internal/sql/plan"
 )
 
@@ -26,7 +25,7 @@ func (s *Session) ownColumns(stmt ast.Stmt) (cols []plan.Column, ok bool) {
 	case *ast.Show:
 		return textColumns(showColumns(st)...), true
 	case *ast.Execute:
-		if p := s.named[st.Name.Name]; p != nil {
+		if p := s.kept[st.Name.Name]; p != nil {
 			return p.Columns, true
 		}
 		return nil, true
@@ -67,16 +66,16 @@ func (s *Session) ownStatement(p *Prepared, args []*expr.Node) func(context.Cont
 				if err := s.alone(ctx, "DISCARD ALL"); err != nil {
 					return "", err
 				}
-				clear(s.named)
+				s.forgetAll()
 				s.reset("")
 				return "DISCARD ALL", nil
 			}
 			return "DISCARD " + st.What, nil
 		}
 	case *ast.Prepare:
-		return func(context.Context) (string, error) { return "PREPARE", s.prepareNamed(p, st) }
+		return func(context.Context) (string, error) { return "PREPARE", s.prepare(p, st) }
 	case *ast.Execute:
-		return func(ctx context.Context) (string, error) { return s.executeNamed(ctx, p, st) }
+		return func(ctx context.Context) (string, error) { return s.executeKept(ctx, p, st) }
 	case *ast.Deallocate:
 		return func(context.Context) (string, error) { return s.deallocate(st) }
 	case *ast.Listen:
@@ -97,84 +96,6 @@ func (s *Session) ownStatement(p *Prepared, args []*expr.Node) func(context.Cont
 	}
 	_ = args
 	return nil
-}
-
-func (s *Session) prepareNamed(p *Prepared, st *ast.Prepare) error {
-	if s.named[st.Name.Name] != nil {
-		return pgerr.Newf("42P05", "prepared statement \"%s\" already exists", st.Name.Name)
-	}
-	var types []column.Type
-	for _, t := range st.Types {
-		typ, err := pgtype.ByName(t.Name, mods(t.Mods), t.Dims > 0)
-		if err != nil {
-			return err
-		}
-		types = append(types, typ)
-	}
-	q, err := s.Prepare(st.Stmt, p.Text, types)
-	if err != nil {
-		return err
-	}
-	s.named[st.Name.Name] = q
-	return nil
-}
-
-// executeNamed runs EXECUTE, whose arguments are constant expressions.
-func (s *Session) executeNamed(ctx context.Context, p *Prepared, st *ast.Execute) (string, error) {
-	q := s.named[st.Name.Name]
-	if q == nil {
-		return "", pgerr.Newf("26000", "prepared statement \"%s\" does not exist", st.Name.Name).At(st.Pos() + 1)
-	}
-	if len(st.Args) != len(q.Params) {
-		return "", pgerr.Newf("42601", "wrong number of parameters for prepared statement \"%s\"", st.Name.Name).
-			WithDetail("Expected %d parameters but got %d.", len(q.Params), len(st.Args))
-	}
-	args := make([]*expr.Node, len(st.Args))
-	for i, a := range st.Args {
-		n, err := s.constant(ctx, a.Extent().Text(p.Text), q.Params[i])
-		if err != nil {
-			return "", err
-		}
-		args[i] = n
-	}
-	return s.execute(ctx, q, args)
-}
-
-// constant evaluates the text of an expression without columns.
-func (s *Session) constant(ctx context.Context, text string, t column.Type) (*expr.Node, error) {
-	sql := "SELECT CAST((" + text + ") AS " + t.String() + ")"
-	statements, err := s.Parse(sql)
-	if err != nil {
-		return nil, err
-	}
-	b, err := s.bind(&Prepared{Text: sql, Stmt: statements[0].Node})
-	if err != nil {
-		return nil, err
-	}
-	q, ok := b.(*bind.Select)
-	if !ok {
-		return nil, pgerr.Newf("42601", "\"%s\" is not an expression", text)
-	}
-	n := expr.Null(t, 0)
-	err = s.runPlan(ctx, q.Plan, nil, func(b *column.Batch, visible []int) error {
-		if v := b.Cols[visible[0]]; b.Len == 1 && !v.IsNull(0) {
-			n = expr.Const(t, string(pgtype.AppendText(nil, v, 0, s.settings.zone)), 0)
-		}
-		return nil
-	})
-	return n, err
-}
-
-func (s *Session) deallocate(st *ast.Deallocate) (string, error) {
-	if st.Name.Name == "" {
-		clear(s.named)
-		return "DEALLOCATE ALL", nil
-	}
-	if s.named[st.Name.Name] == nil {
-		return "", pgerr.Newf("26000", "prepared statement \"%s\" does not exist", st.Name.Name)
-	}
-	delete(s.named, st.Name.Name)
-	return "DEALLOCATE", nil
 }
 
 func showColumns(st *ast.Show) []string {

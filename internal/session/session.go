@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,18 +87,19 @@ type Session struct {
 	tx       *tx                  // nil outside of a transaction
 	grouped  bool                 // statements belong together up to EndGroup
 	now      time.Time            // when the statement began
-	local    map[string]string    // what SET LOCAL has covered, to be restored at the transaction's end
+	local    map[string]covered   // what SET LOCAL has covered, to be restored at the transaction's end
 	changed  bool                 // a setting, since the client was told
 	told     map[string]string    // the values of reported settings as the client knows them
 	failed   bool                 // the transaction must be rolled back
 	writes   []job.Position       // the session's own writes that a query must see
-	named    map[string]*Prepared // PREPARE
+	kept     map[string]*Prepared // PREPARE, and Parse of the protocol
+	keptSize int                  // bytes of their texts
 	out      Output
 }
 
 // NewSession starts a session for a user on a database; both are only names.
 func (e *Engine) NewSession(user, database string) *Session {
-	s := &Session{e: e, ID: e.nextID.Add(1), named: map[string]*Prepared{}}
+	s := &Session{e: e, ID: e.nextID.Add(1), kept: map[string]*Prepared{}}
 	s.settings.init(user, database)
 	return s
 }
@@ -162,8 +164,10 @@ type Prepared struct {
 	Params []column.Type
 	// Columns are the visible columns of the result, nil if there is none.
 	Columns []plan.Column
-	// declared are the parameter types that the client gave.
+	// declared are the parameter types that the client gave, and all of them once they are known: they stay when the statement is bound again.
 	declared []column.Type
+	// promised: a client knows the columns, from before the statement runs.
+	promised bool
 }
 
 // Prepare binds a statement so far that its parameters and columns are known. params are the types that the client declared, Unknown ones to be
@@ -183,7 +187,17 @@ func (s *Session) Prepare(stmt ast.Stmt, text string, params []column.Type) (*Pr
 		return nil, err
 	}
 	p.Params, p.Columns = b.Common().Params, b.Common().Columns
+	p.declared = p.Params
 	return p, nil
+}
+
+// keepsPromise refuses a result that is not the one that the client was told of.
+func (p *Prepared) keepsPromise(columns []plan.Column) error {
+	if !p.promised || slices.EqualFunc(p.Columns, columns, func(a, b plan.Column) bool { return a.Name == b.Name && a.Type == b.Type }) {
+		return nil
+	}
+	return pgerr.New("0A000", "cached plan must not change result type").
+		WithDetail("What the statement reads was made anew, with other columns, after it was prepared.").WithHint("Prepare it again.")
 }
 
 func (s *Session) bind(p *Prepared) (bind.Bound, error) {
@@ -244,6 +258,9 @@ func (s *Session) execute(ctx context.Context, p *Prepared, args []*expr.Node) (
 	}
 	b, err := s.bind(p)
 	if err != nil {
+		return "", err
+	}
+	if err := p.keepsPromise(b.Common().Columns); err != nil {
 		return "", err
 	}
 	for _, n := range b.Common().Notices {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ type settings struct {
 	user     string
 	database string
 	values   map[string]string
+	startup  map[string]string // what the client's start-up message gave: RESET goes back to it
 	zone     *time.Location
 	// Of a statement, of a wait for a table that another transaction writes to, and of a client that does nothing in a transaction; 0: none.
 	timeout, lockTimeout, idleTimeout time.Duration
@@ -24,6 +26,9 @@ type settings struct {
 
 // defaultIdleTimeout ends clients that leave a transaction open, which keeps others from its tables. PostgreSQL's has none by default; it locks rows.
 const defaultIdleTimeout = 10 * time.Minute
+
+// maxSettings bounds the parameters that a session has set: any name is taken.
+const maxSettings = 1000
 
 // defaults are the parameters that clients ask for, as a PostgreSQL server answers.
 var defaults = map[string]string{
@@ -116,10 +121,17 @@ func spelled(name string) string {
 	return name
 }
 
-// Set gives a parameter a value, as a client's start-up message does. Unknown ones are taken.
+// Set gives a parameter a value, as a client's start-up message does, which is then its default. Unknown ones are taken.
 func (s *Session) Set(name, value string) error {
-	_, err := s.settings.set(strings.ToLower(name), value)
-	return err
+	name = strings.ToLower(name)
+	if _, err := s.settings.set(name, value); err != nil {
+		return err
+	}
+	if s.settings.startup == nil {
+		s.settings.startup = map[string]string{}
+	}
+	s.settings.startup[name] = s.settings.values[name]
+	return nil
 }
 
 // set checks and stores a value; it returns a notice for a parameter that is not known.
@@ -190,6 +202,9 @@ func (s *settings) set(name, value string) (*bind.Notice, error) {
 		value = "on"
 	}
 	_, known := defaults[name]
+	if _, set := s.values[name]; !set && len(s.values) >= maxSettings {
+		return nil, pgerr.Newf("54000", "more than %d parameters are set", maxSettings).WithHint("RESET ALL forgets those that are not known here.")
+	}
 	s.values[name] = value
 	if !known && !strings.Contains(name, ".") {
 		return &bind.Notice{Code: "00000", Message: "parameter \"" + name + "\" is not known here; it is taken and has no effect"}, nil
@@ -245,10 +260,11 @@ func (s *Session) runSet(st *ast.Set) (string, error) {
 	s.keepSettings()
 	if st.Scope == ast.ScopeLocal {
 		if s.local == nil {
-			s.local = map[string]string{}
+			s.local = map[string]covered{}
 		}
 		if _, ok := s.local[st.Name]; !ok {
-			s.local[st.Name] = s.settings.values[st.Name]
+			value, set := s.settings.values[st.Name]
+			s.local[st.Name] = covered{value, set}
 		}
 	} else {
 		delete(s.local, st.Name) // what is set for the session outlives what was set for the transaction
@@ -310,7 +326,7 @@ func (s *Session) restore(before *settings) {
 func (s *Session) reset(name string) {
 	s.changed = true
 	if name == "" {
-		for n := range s.settings.values {
+		for _, n := range slices.Collect(maps.Keys(s.settings.values)) {
 			if n != "session_authorization" {
 				s.reset(n)
 			}
@@ -328,14 +344,23 @@ func (s *Session) reset(name string) {
 	case "idle_in_transaction_session_timeout":
 		s.settings.idleTimeout = defaultIdleTimeout
 	}
+	if v, ok := s.settings.startup[name]; ok {
+		_, _ = s.settings.set(name, v) // it was taken before
+	}
+}
+
+// covered is what SET LOCAL has covered: the session's value, if it had one of its own.
+type covered struct {
+	value string
+	set   bool
 }
 
 // endLocal restores what SET LOCAL has covered.
 func (s *Session) endLocal() {
 	for name, old := range s.local {
 		s.reset(name)
-		if old != "" {
-			_, _ = s.settings.set(name, old) // it was taken before
+		if old.set {
+			_, _ = s.settings.set(name, old.value) // it was taken before
 		}
 	}
 	s.local = nil

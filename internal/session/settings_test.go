@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 	"time"
 
@@ -73,7 +74,7 @@ func TestResetBringsTheDefaultsBack(t *testing.T) {
 	s := &Session{}
 	s.settings.init("me", "db")
 	for _, set := range [][2]string{{"timezone", "Europe/Zurich"}, {"statement_timeout", "5s"}, {"lock_timeout", "5s"}, {"idle_in_transaction_session_timeout", "5s"}} {
-		if err := s.Set(set[0], set[1]); err != nil {
+		if _, err := s.settings.set(set[0], set[1]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -83,6 +84,20 @@ func TestResetBringsTheDefaultsBack(t *testing.T) {
 	}
 	if user, _ := s.settings.get("session_authorization"); user != "me" {
 		t.Errorf("the user is %q", user)
+	}
+}
+
+// A client may set any name: what that keeps is bounded.
+func TestSettingsAreBounded(t *testing.T) {
+	t.Parallel()
+	var s settings
+	s.init("me", "db")
+	var err error
+	for i := 0; err == nil && i < 2*maxSettings; i++ {
+		_, err = s.set("my.setting"+strconv.Itoa(i), "x")
+	}
+	if e := pgerr.From(err); e == nil || e.Code != "54000" || len(s.values) != maxSettings {
+		t.Errorf("%d are kept, %v", len(s.values), err)
 	}
 }
 

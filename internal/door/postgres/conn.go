@@ -26,8 +26,11 @@ import (
 // startupTimeout is how long a client may take to say who it is.
 const startupTimeout = 10 * time.Second
 
-// maxPrepared bounds the prepared statements, and the portals, of a connection.
-const maxPrepared = 10_000
+// maxPortals bounds the portals of a connection; maxHeld is what they may hold of parameters and of results that are fetched in pieces.
+const (
+	maxPortals = 10_000
+	maxHeld    = 256 << 20
+)
 
 // conn is one client. All but cancelStatement and drain run on its own goroutine.
 type conn struct {
@@ -39,32 +42,28 @@ type conn struct {
 	secret  uint32
 	session *session.Session
 
-	statements map[string]*prepared
-	portals    map[string]*portal
-	skipping   bool // an error in the extended protocol: everything up to Sync is passed over
-	unsent     int  // bytes of rows that were handed to backend since the last flush
+	portals  map[string]*portal
+	held     int    // bytes that the portals hold
+	skipping bool   // an error in the extended protocol: everything up to Sync is passed over
+	unsent   int    // bytes that were handed to backend since the last flush
+	scratch  []byte // of one message
 
 	draining atomic.Bool
 	mu       sync.Mutex
 	cancel   context.CancelCauseFunc // of the statement that runs
 }
 
-// prepared is a statement of the extended protocol; p is nil for an empty one.
-type prepared struct {
-	p      *session.Prepared
-	params []column.Type
-}
-
 // portal is a bound statement. A client that fetches it in pieces gets them from what was buffered at its first Execute.
 type portal struct {
-	stmt    *prepared
+	stmt    *session.Prepared
 	args    []*expr.Node
 	formats []int16
 	rows    *suspended
+	held    int // of conn.held
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
-	c := &conn{s: s, net: nc, statements: map[string]*prepared{}, portals: map[string]*portal{}}
+	c := &conn{s: s, net: nc, portals: map[string]*portal{}}
 	c.in = newReceiver(nc, s.o.MaxMessage)
 	c.backend = pgproto3.NewBackend(eof{}, deadlineWriter{nc, s.o.WriteTimeout})
 	return c
@@ -301,12 +300,11 @@ func (c *conn) handle(msg pgproto3.FrontendMessage) (done bool, err error) {
 		return false, c.extended(c.execute(m))
 	case *pgproto3.Close:
 		if m.ObjectType == 'S' {
-			delete(c.statements, m.Name)
+			c.session.Forget(m.Name)
 		} else {
-			delete(c.portals, m.Name)
+			c.endPortal(m.Name)
 		}
-		c.backend.Send(&pgproto3.CloseComplete{})
-		return false, nil
+		return false, c.extended(c.send(&pgproto3.CloseComplete{}))
 	case *pgproto3.Flush:
 		return false, c.backend.Flush()
 	case *pgproto3.Sync:
@@ -335,7 +333,36 @@ func (c *conn) handle(msg pgproto3.FrontendMessage) (done bool, err error) {
 func (c *conn) endPortals() {
 	if c.session.Status() != session.InTx {
 		clear(c.portals)
+		c.held = 0
 	}
+}
+
+func (c *conn) endPortal(name string) {
+	if p := c.portals[name]; p != nil {
+		c.held -= p.held
+		delete(c.portals, name)
+	}
+}
+
+// hold counts n bytes more that a portal keeps.
+func (c *conn) hold(p *portal, n int) error {
+	if c.held+n > maxHeld {
+		return pgerr.Newf("54000", "the portals of the connection hold more than %d MB of parameters and of results that are fetched in pieces", maxHeld>>20).
+			WithHint("Fetch results without a row limit: they are then sent as they come. Close portals that are not needed any more.")
+	}
+	c.held += n
+	p.held += n
+	return nil
+}
+
+// send hands a message of the extended protocol to the client. What is gathered is written at times: a client may ask for ever before it sends Sync or Flush.
+func (c *conn) send(m pgproto3.BackendMessage) error {
+	buf, err := m.Encode(c.scratch[:0])
+	if err != nil {
+		return err
+	}
+	c.scratch = buf
+	return c.sendRows(buf)
 }
 
 // flush writes everything that was sent to the client.
@@ -412,8 +439,8 @@ func (c *conn) running(fn func(context.Context) error) error {
 
 // query serves a simple query: statements are run one after the other until one fails. Several are one transaction.
 func (c *conn) query(text string) error {
-	delete(c.statements, "")
-	delete(c.portals, "")
+	c.session.Forget("")
+	c.endPortal("")
 	err := c.simple(text)
 	if e := lost(err); e != nil {
 		return e
@@ -475,11 +502,8 @@ func (c *conn) simple(text string) error {
 }
 
 func (c *conn) parse(m *pgproto3.Parse) error {
-	if m.Name != "" && c.statements[m.Name] != nil {
+	if m.Name != "" && c.session.Kept(m.Name) != nil {
 		return pgerr.Newf("42P05", "prepared statement \"%s\" already exists", m.Name)
-	}
-	if len(c.statements) >= maxPrepared {
-		return pgerr.Newf("54000", "more than %d prepared statements", maxPrepared)
 	}
 	statements, err := c.session.Parse(m.Query)
 	if err != nil {
@@ -488,7 +512,7 @@ func (c *conn) parse(m *pgproto3.Parse) error {
 	if len(statements) > 1 {
 		return pgerr.New("42601", "cannot insert multiple commands into a prepared statement")
 	}
-	st := &prepared{}
+	st := &session.Prepared{} // an empty statement
 	if len(statements) == 1 {
 		var declared []column.Type
 		for _, oid := range m.ParameterOIDs {
@@ -501,26 +525,30 @@ func (c *conn) parse(m *pgproto3.Parse) error {
 			}
 			declared = append(declared, t)
 		}
-		if st.p, err = c.session.Prepare(statements[0].Node, m.Query, declared); err != nil {
+		if st, err = c.session.Prepare(statements[0].Node, m.Query, declared); err != nil {
 			return positioned(err, m.Query)
 		}
-		st.params = st.p.Params
 	}
-	c.statements[m.Name] = st
-	c.backend.Send(&pgproto3.ParseComplete{})
-	return nil
+	if err := c.session.Keep(m.Name, st); err != nil {
+		return err
+	}
+	return c.send(&pgproto3.ParseComplete{})
 }
 
 func (c *conn) bind(m *pgproto3.Bind) error {
-	st := c.statements[m.PreparedStatement]
+	st := c.session.Kept(m.PreparedStatement)
 	if st == nil {
 		return pgerr.Newf("26000", "prepared statement \"%s\" does not exist", m.PreparedStatement)
 	}
-	if len(c.portals) >= maxPrepared {
-		return pgerr.Newf("54000", "more than %d portals", maxPrepared)
+	c.endPortal("") // as PostgreSQL: the portal without a name ends with the next Bind
+	if m.DestinationPortal != "" && c.portals[m.DestinationPortal] != nil {
+		return pgerr.Newf("42P03", "cursor \"%s\" already exists", m.DestinationPortal)
 	}
-	if len(m.Parameters) != len(st.params) {
-		return pgerr.Newf("08P01", "bind message supplies %d parameters, but prepared statement \"%s\" requires %d", len(m.Parameters), m.PreparedStatement, len(st.params))
+	if len(c.portals) >= maxPortals {
+		return pgerr.Newf("54000", "more than %d portals", maxPortals)
+	}
+	if len(m.Parameters) != len(st.Params) {
+		return pgerr.Newf("08P01", "bind message supplies %d parameters, but prepared statement \"%s\" requires %d", len(m.Parameters), m.PreparedStatement, len(st.Params))
 	}
 	if n := len(m.ParameterFormatCodes); n > 1 && n != len(m.Parameters) {
 		return pgerr.Newf("08P01", "bind message has %d parameter formats but %d parameters", n, len(m.Parameters))
@@ -530,22 +558,24 @@ func (c *conn) bind(m *pgproto3.Bind) error {
 			return pgerr.Newf("22023", "unsupported format code: %d", f)
 		}
 	}
+	if n := len(m.ResultFormatCodes); n > 1 && n != len(st.Columns) {
+		return pgerr.Newf("08P01", "bind message has %d result formats but query has %d columns", n, len(st.Columns))
+	}
 	p := &portal{stmt: st, formats: append([]int16(nil), m.ResultFormatCodes...)}
+	size := 0
 	for i, raw := range m.Parameters {
-		n, err := c.argument(st.params[i], raw, formatOf(m.ParameterFormatCodes, i))
+		n, err := c.argument(st.Params[i], raw, formatOf(m.ParameterFormatCodes, i))
 		if err != nil {
 			return fmt.Errorf("parameter $%d: %w", i+1, err)
 		}
 		p.args = append(p.args, n)
+		size += 100 + len(raw)
 	}
-	if st.p != nil {
-		if n := len(p.formats); n > 1 && n != len(st.p.Columns) {
-			return pgerr.Newf("08P01", "bind message has %d result formats but query has %d columns", n, len(st.p.Columns))
-		}
+	if err := c.hold(p, size); err != nil {
+		return err
 	}
 	c.portals[m.DestinationPortal] = p
-	c.backend.Send(&pgproto3.BindComplete{})
-	return nil
+	return c.send(&pgproto3.BindComplete{})
 }
 
 // argument makes a constant of a parameter's bytes.
@@ -568,17 +598,18 @@ func (c *conn) argument(t column.Type, raw []byte, format int16) (*expr.Node, er
 
 func (c *conn) describe(m *pgproto3.Describe) error {
 	if m.ObjectType == 'S' {
-		st := c.statements[m.Name]
+		st := c.session.Kept(m.Name)
 		if st == nil {
 			return pgerr.Newf("26000", "prepared statement \"%s\" does not exist", m.Name)
 		}
-		oids := make([]uint32, len(st.params))
-		for i, t := range st.params {
+		oids := make([]uint32, len(st.Params))
+		for i, t := range st.Params {
 			oids[i] = pgtype.OID(t)
 		}
-		c.backend.Send(&pgproto3.ParameterDescription{ParameterOIDs: oids})
-		c.describeRows(st, nil)
-		return nil
+		if err := c.send(&pgproto3.ParameterDescription{ParameterOIDs: oids}); err != nil {
+			return err
+		}
+		return c.describeRows(st, nil)
 	}
 	if m.ObjectType != 'P' {
 		return pgerr.Newf(pgerr.ProtocolViolation, "invalid DESCRIBE message subtype %d", m.ObjectType)
@@ -587,16 +618,14 @@ func (c *conn) describe(m *pgproto3.Describe) error {
 	if p == nil {
 		return pgerr.Newf("34000", "portal \"%s\" does not exist", m.Name)
 	}
-	c.describeRows(p.stmt, p.formats)
-	return nil
+	return c.describeRows(p.stmt, p.formats)
 }
 
-func (c *conn) describeRows(st *prepared, formats []int16) {
-	if st.p == nil || st.p.Columns == nil {
-		c.backend.Send(&pgproto3.NoData{})
-		return
+func (c *conn) describeRows(st *session.Prepared, formats []int16) error {
+	if st.Columns == nil {
+		return c.send(&pgproto3.NoData{})
 	}
-	c.backend.Send(rowDescription(st.p.Columns, formats))
+	return c.send(rowDescription(st.Columns, formats))
 }
 
 func (c *conn) execute(m *pgproto3.Execute) error {
@@ -604,9 +633,8 @@ func (c *conn) execute(m *pgproto3.Execute) error {
 	if p == nil {
 		return pgerr.Newf("34000", "portal \"%s\" does not exist", m.Portal)
 	}
-	if p.stmt.p == nil {
-		c.backend.Send(&pgproto3.EmptyQueryResponse{})
-		return nil
+	if p.stmt.Stmt == nil {
+		return c.send(&pgproto3.EmptyQueryResponse{})
 	}
 	if p.rows != nil {
 		return c.resume(p, m.MaxRows)
@@ -615,19 +643,18 @@ func (c *conn) execute(m *pgproto3.Execute) error {
 	out := &output{c: c, formats: p.formats}
 	if m.MaxRows > 0 {
 		p.rows = &suspended{}
-		out.keep = p.rows
+		out.keep = p
 	}
 	err := c.running(func(ctx context.Context) error {
-		tag, err := c.session.Execute(ctx, p.stmt.p, p.args, out)
+		tag, err := c.session.Execute(ctx, p.stmt, p.args, out)
 		if err != nil {
-			return positioned(err, p.stmt.p.Text)
+			return positioned(err, p.stmt.Text)
 		}
 		if p.rows != nil {
 			p.rows.tag = tag
 			return nil
 		}
-		c.backend.Send(&pgproto3.CommandComplete{CommandTag: []byte(tag)})
-		return nil
+		return c.send(&pgproto3.CommandComplete{CommandTag: []byte(tag)})
 	})
 	if err == nil && p.rows != nil {
 		return c.resume(p, m.MaxRows)
@@ -642,11 +669,9 @@ func (c *conn) resume(p *portal, limit uint32) error {
 		return err
 	}
 	if more {
-		c.backend.Send(&pgproto3.PortalSuspended{})
-	} else {
-		c.backend.Send(&pgproto3.CommandComplete{CommandTag: []byte(p.rows.tag)})
+		return c.send(&pgproto3.PortalSuspended{})
 	}
-	return nil
+	return c.send(&pgproto3.CommandComplete{CommandTag: []byte(p.rows.tag)})
 }
 
 // Session.Parse's positions are in the text it was given.

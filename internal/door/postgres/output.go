@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/leat-io/leat/internal/column"
-	"github.com/leat-io/leat/internal/pgerr"
 	"github.com/leat-io/leat/internal/pgtype"
 	"github.com/leat-io/leat/internal/sql/bind"
 	"github.com/leat-io/leat/internal/sql/plan"
@@ -18,8 +17,6 @@ const (
 	binaryFormat = int16(1)
 	// flushBytes is how much is gathered before it is written to the client.
 	flushBytes = 64 << 10
-	// maxSuspended bounds what a portal that is fetched in pieces may hold.
-	maxSuspended = 256 << 20
 )
 
 // formatOf is the format of item i by the rules of the Bind message.
@@ -49,7 +46,7 @@ type output struct {
 	c        *conn
 	describe bool // simple protocol: the rows are described first
 	formats  []int16
-	keep     *suspended // where the rows go instead, nil if they are sent
+	keep     *portal // where the rows go instead, nil if they are sent
 	buf      []byte
 }
 
@@ -85,9 +82,10 @@ func (o *output) Rows(b *column.Batch) error {
 		}
 		binary.BigEndian.PutUint32(buf[from+1:], uint32(len(buf)-from-1))
 		if o.keep != nil {
-			if err := o.keep.add(buf[from:]); err != nil {
+			if err := o.c.hold(o.keep, len(buf)-from+8); err != nil {
 				return err
 			}
+			o.keep.rows.add(buf[from:])
 			buf = buf[:from]
 		} else if len(buf) >= flushBytes {
 			if err := o.c.sendRows(buf); err != nil {
@@ -137,14 +135,9 @@ type suspended struct {
 	tag  string
 }
 
-func (s *suspended) add(row []byte) error {
-	if len(s.data)+len(row) > maxSuspended {
-		return pgerr.Newf("54000", "a result that is fetched in pieces may have %d MB at most", maxSuspended>>20).
-			WithHint("Fetch it without a row limit: it is then sent as it comes.")
-	}
+func (s *suspended) add(row []byte) {
 	s.data = append(s.data, row...)
 	s.ends = append(s.ends, len(s.data))
-	return nil
 }
 
 // send sends up to limit rows, all if it is 0, and tells whether there are more.
