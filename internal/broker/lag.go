@@ -16,7 +16,9 @@ type Lag struct {
 	Group, Topic string
 	Partition    int32
 
-	Records int64 // offsets left to read, up to the high watermark
+	// Records is the offsets left to read, up to the high watermark; 0 if all that is left are markers of transactions and batches that compaction has
+	// emptied, which no client ever commits to have read.
+	Records int64
 	Spare   int64 // offsets that retention may delete before it meets what is not read
 	Lost    int64 // offsets that were deleted before they were read
 
@@ -67,10 +69,11 @@ const (
 	ageFreshness = time.Minute           // the time of a batch before the position serves so long
 )
 
-// nextTime is when the batch at an offset was written.
+// nextTime is when the next batch with records, from an offset on, was written.
 type nextTime struct {
 	offset int64
 	ms     int64
+	empty  int64 // up to here there is none; 0: there is one
 	read   time.Time
 }
 
@@ -141,16 +144,21 @@ func (w *lagWatch) addAges(now time.Time, parts []*Partition, from []int64) {
 		}
 		place := lagPlace{l.Group, l.Topic, l.Partition}
 		known, ok := w.times[place]
-		if reading && (!ok || known.offset != from[i]) {
+		end := from[i] + l.Records
+		if reading && (!ok || known.offset != from[i] || known.empty > 0 && known.empty < end) {
 			if reads == maxAgeReads || reads%16 == 15 && time.Now().After(deadline) {
 				reading, w.turn = false, i // those that come now are the first ones of the next look
-			} else if ms, err := parts[i].timeOfBatch(from[i]); err == nil {
-				known, ok = nextTime{from[i], ms, now}, true
+			} else if ms, empty, err := parts[i].nextBatch(from[i], end); err == nil {
+				known, ok = nextTime{from[i], ms, empty, now}, true
 				w.times[place] = known
 			}
 			reads++
 		}
-		if ok && known.ms >= 0 && (known.offset == from[i] || known.offset < from[i] && now.Sub(known.read) < ageFreshness) {
+		if ok && known.offset == from[i] && known.empty >= end {
+			l.Records = 0
+			continue
+		}
+		if ok && known.empty == 0 && known.ms >= 0 && (known.offset == from[i] || known.offset < from[i] && now.Sub(known.read) < ageFreshness) {
 			l.setAge(now.Sub(time.UnixMilli(known.ms)), parts[i].Topic().settings.keeps())
 		}
 	}
@@ -164,21 +172,37 @@ func (s *settings) keeps() time.Duration {
 	return milliseconds(s.retentionMs)
 }
 
-// timeOfBatch is the timestamp, in milliseconds, that the batch at an offset begins with.
-func (p *Partition) timeOfBatch(offset int64) (int64, error) {
-	c, err := p.log.Read(offset, 1, p.HighWatermark(), true)
-	if err != nil {
-		return 0, p.judge(err)
+// mostEmpty bounds the batches without records that are passed in search of one with some.
+const mostEmpty = 8
+
+// nextBatch looks for the next batch with records for clients, from an offset on. It returns the timestamp, in milliseconds, that it begins with; or, if there
+// is none below end, where the search ended.
+func (p *Partition) nextBatch(offset, end int64) (ms, empty int64, err error) {
+	for range mostEmpty {
+		c, err := p.log.Read(offset, 1, end, true)
+		if err != nil {
+			return 0, 0, p.judge(err)
+		}
+		if c.Len() == 0 {
+			return -1, max(c.Next, end), nil
+		}
+		h, err := headerOf(&c)
+		c.Release()
+		if err != nil {
+			return 0, 0, err
+		}
+		ms = h.BaseTimestamp
+		if h.LogAppendTime() {
+			ms = h.MaxTimestamp
+		}
+		if h.Count > 0 && !h.Control() {
+			break
+		}
+		if offset = h.NextOffset(); offset >= end {
+			return -1, offset, nil
+		}
 	}
-	defer c.Release()
-	h, err := headerOf(&c)
-	if err != nil {
-		return 0, err
-	}
-	if h.LogAppendTime() {
-		return h.MaxTimestamp, nil
-	}
-	return h.BaseTimestamp, nil
+	return ms, 0, nil
 }
 
 // headerOf reads the header of a chunk's first batch, and little more.

@@ -72,6 +72,9 @@ var elsewhere = map[string]string{
 	"advertised.listeners":      "--kafka sets it",
 	"group.consumer.max.size":   "group.max.size holds for the groups of both protocols",
 	"log.cleanup.policy":        "cleanup.policy is a topic's own",
+
+	"broker.rack":                           "there is one node, and so no rack to choose",
+	"group.consumer.assignment.interval.ms": "assignments are computed as soon as something changes",
 }
 
 // NodeConfigNames are the names that SetNodeConfig takes.
