@@ -10,7 +10,7 @@ var (
 	ErrUnknownTopic     = errors.New("no such topic or partition")
 	ErrTopicExists      = errors.New("a topic of this name exists")
 	ErrInvalidTopic     = errors.New("not a valid topic name")
-	ErrInvalidConfig    = errors.New("not a valid topic setting")
+	ErrInvalidConfig    = errors.New("not a valid setting")
 	ErrTopicInUse       = errors.New("the topic is in use")
 	ErrPolicy           = errors.New("the topic's cleanup.policy does not allow it")
 	ErrPartitionCount   = errors.New("not a valid number of partitions")

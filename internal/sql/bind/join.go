@@ -13,7 +13,7 @@ func (b *binder) joinExpr(e *ast.Join) (*scope, error) {
 	if e.Kind == ast.RightJoin || e.Kind == ast.FullJoin {
 		err := b.unsupported(e, e.Kind.String())
 		if e.Kind == ast.RightJoin {
-			err = err.WithHint("Swap the two sides and write LEFT JOIN.")
+			err = err.WithHint("Between two streams with a watermark, swap the sides and write LEFT JOIN.")
 		}
 		return nil, err
 	}
