@@ -71,6 +71,9 @@ func makeArray(s *Site) (Kernel, error) {
 		for _, row := range c.Rows() {
 			elems.Reset(t)
 			for k, v := range c.Args {
+				if len(elems.Data) > maxResultBytes {
+					break
+				}
 				elems.AppendFrom(v, int(row)&c.mask(k))
 			}
 			w.Buf = column.AppendArray(w.Buf, elems, 0, elems.Len)

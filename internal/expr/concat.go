@@ -47,6 +47,9 @@ func concatCast(c *Call) {
 	w := c.Text()
 	for _, row := range c.Rows() {
 		for k, v := range c.Args {
+			if w.full() {
+				break
+			}
 			if v.Type.Kind == column.Bool {
 				w.Buf = strconv.AppendBool(w.Buf, c.Bools(k).At(row))
 				continue
@@ -61,6 +64,9 @@ func concatAny(c *Call) {
 	w := c.Text()
 	for _, row := range c.Rows() {
 		for k := range c.Args {
+			if w.full() {
+				break
+			}
 			if !c.IsNull(k, row) {
 				w.Buf = c.appendOut(w.Buf, k, row)
 			}
@@ -77,7 +83,7 @@ func concatSeparated(c *Call) {
 			continue
 		}
 		first := true
-		for k := 1; k < len(c.Args); k++ {
+		for k := 1; k < len(c.Args) && !w.full(); k++ {
 			if c.IsNull(k, row) {
 				continue
 			}

@@ -345,6 +345,9 @@ func jsonArray(c *Call) {
 	for _, row := range c.Rows() {
 		l := newJSONList(w.Buf, jsonb.Array)
 		for k := range c.Args {
+			if len(l.dst) > maxResultBytes {
+				break // End will say so
+			}
 			l.next(nil)
 			l.dst = c.appendJSON(l.dst, k, row)
 		}
@@ -372,6 +375,10 @@ func makeJSONObject(s *Site) (Kernel, error) {
 				switch c.Args[k].Type.Kind {
 				case column.JSONB, column.Array:
 					c.Fail(row, errObjectKey)
+					continue rows
+				}
+				if len(l.dst) > maxResultBytes {
+					c.Fail(row, errResultTooLarge)
 					continue rows
 				}
 				text = c.appendWord(text[:0], k, row)

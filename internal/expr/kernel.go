@@ -176,6 +176,12 @@ const maxResultBytes = 1 << 30
 
 var errResultTooLarge = pgerr.New(pgerr.ProgramLimitExceeded, "the strings of one batch are longer than 1 GB together")
 
+// full tells that the row's value is too large already: End will say so. What puts many parts together asks it after each, so that it is never far beyond.
+func (w *TextWriter) full() bool { return len(w.Buf) > maxResultBytes }
+
+// swollen tells that the row's value is larger than one that a function makes out of smaller arguments may be.
+func (w *TextWriter) swollen() bool { return len(w.Buf)-int(w.mark) > maxValueBytes }
+
 // End ends the value of a row with what was appended to Buf since the last End.
 func (w *TextWriter) End(row int32) {
 	if row != w.next || len(w.Buf) > maxResultBytes {

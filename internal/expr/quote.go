@@ -133,6 +133,9 @@ func (c *Call) format(f []byte, row int32, text, quoted []byte) ([]byte, []byte,
 	w := c.Text()
 	next := 1
 	for i := 0; i < len(f); i++ {
+		if w.swollen() {
+			return text, quoted, errLengthTooLarge
+		}
 		if f[i] != '%' {
 			w.Buf = append(w.Buf, f[i])
 			continue

@@ -83,6 +83,9 @@ func makeArrayToString(s *Site) (Kernel, error) {
 			hasNull := len(c.Args) == 3 && !c.IsNull(2, row)
 			first := true
 			for i := range elems.Len {
+				if w.swollen() {
+					break
+				}
 				if elems.IsNull(i) && !hasNull {
 					continue
 				}
@@ -95,6 +98,11 @@ func makeArrayToString(s *Site) (Kernel, error) {
 				} else {
 					w.Buf = formatText(w.Buf, elems, i, c.Ctx)
 				}
+			}
+			if w.swollen() {
+				w.Drop()
+				c.Fail(row, errLengthTooLarge)
+				continue
 			}
 			w.End(row)
 		}

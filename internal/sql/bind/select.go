@@ -155,6 +155,8 @@ func (s *selection) group(g ast.Expr) (*expr.Node, error) {
 			return nil, err
 		}
 		return s.items[i].expr, nil
+	case *ast.String:
+		return nil, b.errorf(e, pgerr.SyntaxError, "non-integer constant in GROUP BY")
 	case *ast.ColumnRef:
 		if len(e.Parts) > 1 {
 			break
