@@ -206,7 +206,7 @@ func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
 	}
 	in.meta[2].Resize(in.meta[2].Type, n)
 	if e := spec.EventTime; e >= 0 && b.Cols[e] != nil {
-		bad += in.watermarks(t, b.Cols[e], w.epoch.Now)
+		bad += in.watermarks(t, b.Cols[e], w.epoch.Now, bad > 0)
 	} else {
 		for i := range in.meta[2].I64 {
 			in.meta[2].I64[i] = NoTime
@@ -270,8 +270,9 @@ func (in *readerInstance) Make(col int, rows []int32, dst *column.Vector) {
 }
 
 // watermarks runs the partition's maximum event time over the rows, in order, and writes each row's watermark. A row that
-// has no event time, or one too far ahead of its append, does not move it and is a dead letter; it returns how many.
-func (in *readerInstance) watermarks(t *readTask, times *column.Vector, now int64) (bad int) {
+// has no event time, or one too far ahead of its append, does not move it and is a dead letter; it returns how many. Nor does one that is dead already; some:
+// there are such.
+func (in *readerInstance) watermarks(t *readTask, times *column.Vector, now int64, some bool) (bad int) {
 	spec := in.r.spec
 	ahead := spec.MaxAhead
 	if ahead == 0 {
@@ -279,7 +280,7 @@ func (in *readerInstance) watermarks(t *readTask, times *column.Vector, now int6
 	}
 	top, delay, out := t.max, spec.Delay, in.meta[2].I64
 	appended := in.rows.Appended
-	if times.Valid == nil && len(appended) == 0 && len(in.errs.Rows) == 0 {
+	if times.Valid == nil && len(appended) == 0 && !some {
 		for i, x := range times.I64[:len(out)] {
 			if x > top {
 				top = x

@@ -252,6 +252,22 @@ func TestT7Slow(t *testing.T) {
 	}
 }
 
+// A dead letter moves no time, whatever else is in its batch.
+func TestDeadLettersMoveNoTime(t *testing.T) {
+	t.Parallel()
+	for _, rows := range []int{1, 7} {
+		spec := events(0, [][]any{at("a", 0, 1), {"b", int(minute), nil}, at("c", 5*second, 1)})
+		spec.Columns[2].NotNull = true
+		r := newRig(t, Options{Workers: 1, BatchRows: rows})
+		r.attach(viewOf(spec, counted(spec, plan.Window{Size: 10 * second, Slide: 10 * second}, false)))
+		r.drain(3)
+		equal(t, fmt.Sprintf("%d rows at a time", rows), r.rows(1), []string{fmt.Sprintf("0 %d 1 2 a c", 10*second)})
+		if c := r.total[1].Counts; c.Late != 0 || len(r.dead) != 1 {
+			t.Errorf("%d rows at a time: %d late, %d dead", rows, c.Late, len(r.dead))
+		}
+	}
+}
+
 // Any batch size, number of workers and cut into epochs gives the same rows and the same late counts.
 func TestSameForAllShapes(t *testing.T) {
 	t.Parallel()
