@@ -280,9 +280,6 @@ func (j *job) committed(r *flow.JobResult) {
 	}
 	j.counts.Add(&r.Counts)
 	j.checksum = r.Checksum
-	if !r.Live {
-		j.progress += r.Counts.In
-	}
 }
 
 // live makes a job's relation readable.

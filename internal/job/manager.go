@@ -104,7 +104,6 @@ type job struct {
 	counts   Counts
 	err      error // why it has stopped
 	mark     int64 // the watermark that its root has reached
-	progress int64 // rows read by its backfill
 	checksum uint64
 
 	// targets is where its sources ended when it was created: it is readable when it has come so far. Of its island, under the island's mu.
@@ -409,10 +408,7 @@ func (m *Manager) Readable(id uint64) error {
 			WithHint("Its rows are those of its last epoch. Drop it and create it again, or start a binary that can run it.")
 	}
 	if !j.isLive() {
-		j.mu.Lock()
-		n := j.progress
-		j.mu.Unlock()
-		return pgerr.Newf("55000", "%s \"%s\" is still being built (%d rows read)", j.relation.Kind, j.relation.Name, n).
+		return pgerr.Newf("55000", "%s \"%s\" is still being built (%d rows read)", j.relation.Kind, j.relation.Name, j.total().In).
 			WithHint("CREATE returns when it can be read.")
 	}
 	return nil
