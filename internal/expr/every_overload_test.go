@@ -55,7 +55,7 @@ func newOverloadGenerator(r *rand.Rand) *overloadGenerator {
 	g := &overloadGenerator{r: r, byKind: map[column.Kind][]*Overload{}}
 	for _, list := range registered().byName {
 		for _, o := range list {
-			if o.Volatility >= Stable || o.Name == "age" || o.Name == "make_interval" || // of infinities and what overflows PostgreSQL 15 says nonsense
+			if o.Volatility >= Stable || o.Name == "age" || o.Name == "make_interval" || o.Name == "width_bucket" || // of extremes PostgreSQL 15 says nonsense
 				strings.HasPrefix(o.Name, "is") || slices.Contains([]string{"array", "[]", "least", "greatest", "extract", "lower", "upper", "initcap"}, o.Name) {
 				continue
 			}
@@ -64,11 +64,16 @@ func newOverloadGenerator(r *rand.Rand) *overloadGenerator {
 	}
 	slices.SortFunc(g.all, func(a, b *Overload) int { return strings.Compare(a.ID(), b.ID()) })
 	for _, o := range g.all {
-		if o.Result.Kind < kindAny && !isHuge(o.Name) {
+		if o.Result.Kind < kindAny && !isHuge(o.Name) && !slices.Contains(lastDigits, o.Name) {
 			g.byKind[o.Result.Kind] = append(g.byKind[o.Result.Kind], o)
 		}
 	}
 	return g
+}
+
+// lastDigits are the functions of doubles whose last digit libraries do not agree on: nothing is made of their results.
+var lastDigits = []string{
+	"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "cot", "sqrt", "|/", "cbrt", "||/", "ln", "log", "log10", "radians", "degrees",
 }
 
 // isHuge are the functions whose result may be a great deal larger than their arguments.
@@ -159,7 +164,7 @@ func sameNested(text, got, want string) bool {
 	unread := func(s string) bool {
 		return strings.HasPrefix(s, "ERROR 22007|") || strings.HasPrefix(s, "ERROR 22008|") || strings.HasPrefix(s, "ERROR 22015|")
 	}
-	if unread(got) && unread(want) {
+	if unread(got) && unread(want) || len(got) > 11 && strings.HasPrefix(got, "ERROR") && strings.HasPrefix(want, got[:11]) {
 		return true
 	}
 	failed, fails := strings.HasPrefix(got, "ERROR"), strings.HasPrefix(want, "ERROR")

@@ -382,6 +382,9 @@ func makeJSONObject(s *Site) (Kernel, error) {
 					continue rows
 				}
 				text = c.appendWord(text[:0], k, row)
+				if kind := c.Args[k].Type.Kind; kind == column.Timestamp || kind == column.Timestamptz {
+					text = isoTimestamp(text, kind == column.Timestamptz)
+				}
 				l.next(jsonb.AppendQuoted(nil, text))
 				l.dst = c.appendJSON(l.dst, k+1, row)
 			}

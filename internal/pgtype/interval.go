@@ -246,11 +246,11 @@ func (s *spanSum) verbose(t []byte) fault {
 				if f != fine {
 					return f
 				}
-				us := s.plus(s.times(h, microsPerHour), int64(m)*microsPerMinute+int64(sec)*microsPerSecond+frac)
-				if neg {
-					us = -us
+				rest := int64(m)*microsPerMinute + int64(sec)*microsPerSecond + frac
+				if neg { // before they are put together: the smallest interval has no positive one
+					h, rest = -h, -rest
 				}
-				s.micros = s.plus(s.micros, us)
+				s.micros = s.plus(s.micros, s.plus(s.times(h, microsPerHour), rest))
 				parts++
 				i = j
 			case j > i && j+1 < len(t) && t[j] == '-' && isDigit(t[j+1]):

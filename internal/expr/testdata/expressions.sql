@@ -385,3 +385,6 @@ round(1e3000 + 7, -2990) = 1e3000
 trunc(12.5, -2147483648)
 round('1e131071'::numeric, -131071) = '1e131071'::numeric
 round(1.6e-2500, 2500) = 2e-2500
+
+-- Times as keys of objects.
+jsonb_build_object('2024-02-29 12:00+02'::timestamptz, 1, '2024-02-29 12:00:01.5'::timestamp, 2, '2024-02-29'::date, 3, 'infinity'::timestamptz, 4)
