@@ -158,7 +158,8 @@ func TestEveryOverload(t *testing.T) {
 func sameNested(text, got, want string) bool {
 	if same(text, got, want) || strings.HasPrefix(want, "ERROR 42725|") || strings.HasPrefix(want, "ERROR 42804|") ||
 		strings.Contains(got, " is not supported") || strings.HasPrefix(got, "ERROR 22023|time zone ") ||
-		strings.HasSuffix(want, " is not a number") { // to_char of a format without a place for digits
+		strings.HasSuffix(want, " is not a number") || // to_char of a format without a place for digits
+		strings.HasPrefix(got, "ERROR "+errIntervalFormat.Code+"|"+errIntervalFormat.Message) { // ISO years of an interval, for which PostgreSQL makes up a date
 		return true
 	}
 	unread := func(s string) bool {
