@@ -38,6 +38,11 @@ func (i *Island) Attach(spec JobSpec) (err error) {
 				return fmt.Errorf("the plan of %s: node %d reads node %d", spec.Name, k, in)
 			}
 		}
+		for _, t := range p.Tables {
+			if v := plan.TableVersion(p.Kind); t.Version != v {
+				return fmt.Errorf("the state table %q (%s) of %s has version %d, this binary reads version %d; create it again", t.Name, p.Kind, spec.Name, t.Version, v)
+			}
+		}
 	}
 	readBy := onlyReaders(spec.Plan)
 	made := make([]*node, len(spec.Plan.Nodes)) // by plan index

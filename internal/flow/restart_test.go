@@ -85,7 +85,7 @@ func number(p *plan.Plan, next *uint32) *plan.Plan {
 		}
 		for range count {
 			*next++
-			n.Tables = append(n.Tables, plan.Table{ID: *next, Name: "t", Version: 1})
+			n.Tables = append(n.Tables, plan.Table{ID: *next, Name: "t", Version: plan.TableVersion(n.Kind)})
 		}
 	}
 	return p
@@ -207,4 +207,26 @@ func reduceRows(job uint64, rows []string) []string {
 		return reduceMax(rows, 10)
 	}
 	return rows
+}
+
+// TestStateOfAnotherVersion: what an operator of another version has kept is not read as if it were this one's.
+func TestStateOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	spec := events(3*second, [][]any{at("a", 0, 1)})
+	var next uint32
+	job := viewOf(spec, number(counted(spec, plan.Window{Size: 10 * second, Slide: 10 * second}, true), &next))
+	for _, n := range job.Plan.Nodes {
+		if n.Kind == plan.KindAggregate {
+			n.Tables[0].Version--
+		}
+	}
+	i, err := NewIsland(Options{Workers: 1, Ephemeral: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close()
+	const want = `the state table "t" (aggregate) of v has version 1, this binary reads version 2; create it again`
+	if err := i.Attach(job); err == nil || err.Error() != want {
+		t.Fatalf("%v\nwant: %s", err, want)
+	}
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/leat-io/leat/internal/sql/plan"
 )
 
-// tableVersion is the version of the layout of operators' state tables that plans of this binary ask for.
-const tableVersion = 1
-
 // physical puts the nodes of a pruned tree in order, with exchanges before what keeps state and, for stored queries, the state tables.
 type physical struct {
 	b     *binder
@@ -67,7 +64,7 @@ func (p *physical) table(n *plan.Node, name string, key, suffix, value []column.
 	if key == nil {
 		key = []column.Type{}
 	}
-	n.Tables = append(n.Tables, plan.Table{ID: p.b.ids.NextTable(), Name: name, Version: tableVersion, Key: key, Suffix: suffix, Value: value})
+	n.Tables = append(n.Tables, plan.Table{ID: p.b.ids.NextTable(), Name: name, Version: plan.TableVersion(n.Kind), Key: key, Suffix: suffix, Value: value})
 }
 
 func nodeTypes(n *plan.Node, columns []int) []column.Type {

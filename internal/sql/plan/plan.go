@@ -89,6 +89,14 @@ type Table struct {
 	Value   []column.Type `json:"value"`            // nil: opaque to all but the operator
 }
 
+// TableVersion is the version of the layout of the state tables of an operator that this binary reads and writes (docs/format/state.md).
+func TableVersion(k Kind) int {
+	if k == KindAggregate {
+		return 2
+	}
+	return 1
+}
+
 // Scan reads a relation of the catalog: a source (rows decoded from a connector's partitions) or the changes of a table or view.
 type Scan struct {
 	Relation uint64 `json:"relation"` // catalog id
