@@ -121,7 +121,7 @@ func (d Decimal) Log(base Decimal) (Decimal, error) {
 	if err != nil {
 		return Decimal{}, err
 	}
-	ld, err := d.lnAt(max(scale+8, 0))
+	ld, err := d.lnAt(max(scale-wb+8, 0))
 	if err != nil {
 		return Decimal{}, err
 	}

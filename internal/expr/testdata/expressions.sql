@@ -388,3 +388,7 @@ round(1.6e-2500, 2500) = 2e-2500
 
 -- Times as keys of objects.
 jsonb_build_object('2024-02-29 12:00+02'::timestamptz, 1, '2024-02-29 12:00:01.5'::timestamp, 2, '2024-02-29'::date, 3, 'infinity'::timestamptz, 4)
+
+-- A base next to 1.
+log(1.00000000000000000001, 12345678901234567890)
+log(0.99999999999999999999, 3)
