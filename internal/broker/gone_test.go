@@ -1,13 +1,11 @@
 package broker
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -15,32 +13,15 @@ import (
 
 	"github.com/leat-io/leat/internal/broker/txn"
 	"github.com/leat-io/leat/internal/commitlog"
+	"github.com/leat-io/leat/internal/testlog"
 	"github.com/leat-io/leat/internal/vfs"
 )
-
-// logText is a log that is looked into.
-type logText struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // TestADeletedTopicIsNotDamaged deletes a topic after a checkpoint that has its records: the next start, which replays batches of it, has nothing to
 // complain of. Damage that is none of a deletion's is reported.
 func TestADeletedTopicIsNotDamaged(t *testing.T) {
 	t.Parallel()
-	var log logText
+	var log testlog.Text
 	s := newSteppedWith(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	for _, name := range []string{"t", "u"} {
 		p := s.topic(name, 1).Partition(0)

@@ -5,16 +5,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leat-io/leat/internal/broker/group"
+	"github.com/leat-io/leat/internal/testlog"
 )
 
 func TestLagIsMeasured(t *testing.T) {
@@ -122,7 +121,7 @@ func gathered(t testing.TB, r prometheus.Gatherer) map[string]float64 {
 // A group that reads slowly: its lag, the distance to deletion, the warning before, and the loss after.
 func TestAGroupFallsBehind(t *testing.T) {
 	t.Parallel()
-	logged, registry := &log{}, prometheus.NewRegistry()
+	logged, registry := &testlog.Text{}, prometheus.NewRegistry()
 	s := newSteppedWith(t, func(o *Options) {
 		o.Logger, o.Metrics = slog.New(slog.NewTextHandler(logged, nil)), registry
 		o.LagAlerts, o.RetentionInterval = LagAlerts{Deletion: time.Hour}, 1000*time.Hour
@@ -155,13 +154,13 @@ func TestAGroupFallsBehind(t *testing.T) {
 	commit(4)
 	show("leat_group_lag_records slow 0 orders=8", "leat_group_deletion_records slow 0 orders=4", "leat_group_lag_seconds slow 0 orders=28801",
 		"leat_group_deletion_seconds slow 0 orders=7199", "leat_group_topic_lag_records slow orders=8", "leat_group_alerts_total deletion=0")
-	if logged.count("group") > 0 {
-		t.Errorf("too early: %s", logged.text())
+	if logged.Count("group") > 0 {
+		t.Errorf("too early: %s", logged)
 	}
 	s.ck.Advance(time.Hour)
 	show("leat_group_alerts_total deletion=1", "leat_group_alert deletion slow orders=1")
 	show("leat_group_alerts_total deletion=1")
-	logged.await(t, "retention will soon delete what a group has not read")
+	logged.Await(t, "retention will soon delete what a group has not read")
 	s.ck.Advance(4 * time.Hour)
 	s.pump(func() {
 		if _, err := s.b.PrepareCheckpoint(context.Background()); err != nil {
@@ -174,12 +173,12 @@ func TestAGroupFallsBehind(t *testing.T) {
 		t.Fatalf("the log starts at %d, %v", start, err)
 	}
 	show(fmt.Sprintf("leat_group_lost_records slow 0 orders=%d", start-4), fmt.Sprintf("leat_group_lag_records slow 0 orders=%d", 12-start), "leat_group_alerts_total lost=1")
-	logged.await(t, "records were deleted before a group had read them")
+	logged.Await(t, "records were deleted before a group had read them")
 	commit(12)
 	show("leat_group_lag_records slow 0 orders=0", "leat_group_lost_records slow 0 orders=0", "leat_group_alert lost slow orders=0")
-	logged.await(t, "alert=lost group=slow")
-	if n := logged.count("retention will soon delete"); n != 1 {
-		t.Errorf("said %d times:\n%s", n, logged.text())
+	logged.Await(t, "alert=lost group=slow")
+	if n := logged.Count("retention will soon delete"); n != 1 {
+		t.Errorf("said %d times:\n%s", n, logged)
 	}
 }
 
@@ -188,35 +187,6 @@ func produceOne(s *stepped, p *Partition) {
 	s.b.Produce(items)
 	s.must(items[0].Err)
 	s.settle()
-}
-
-// log is what was logged, by whichever goroutine.
-type log struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *log) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *log) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func (l *log) count(s string) int { return strings.Count(l.text(), s) }
-
-func (l *log) await(t *testing.T, s string) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); l.count(s) == 0; runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%q was not said:\n%s", s, l.text())
-		}
-	}
 }
 
 // What there is a lot of has no metrics of its own, but is in the sums.

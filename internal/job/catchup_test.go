@@ -3,37 +3,19 @@ package job
 import (
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leat-io/leat/internal/clock"
+	"github.com/leat-io/leat/internal/testlog"
 )
-
-// logText is what was logged, for several goroutines.
-type logText struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // TestAStartThatTakesLongSaysSo: what is left is told after two seconds, and every ten from then on, until the start goes on.
 func TestAStartThatTakesLongSaysSo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var log logText
+		var log testlog.Text
 		m := &Manager{o: Options{Clock: clock.Real}, log: slog.New(slog.NewTextHandler(&log, nil)), jobs: map[uint64]*job{}}
 		stop := m.reportCatchUp([]Position{{Relation: 1, Offset: 70}, {Relation: 1, Partition: 1, Offset: 30}, {Relation: 2, Offset: 5}})
 		for _, step := range []struct {

@@ -37,7 +37,7 @@ var layers = [][]string{
 }
 
 // testOnly packages serve tests and may be imported by test files alone.
-var testOnly = []string{"internal/testpg", "internal/column/columntest"}
+var testOnly = []string{"internal/testpg", "internal/testlog", "internal/column/columntest"}
 
 type goPackage struct {
 	ImportPath string

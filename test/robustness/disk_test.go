@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/leat-io/leat/internal/broker"
 	"github.com/leat-io/leat/internal/node"
+	"github.com/leat-io/leat/internal/testlog"
 	"github.com/leat-io/leat/internal/vfs"
 )
 
@@ -269,7 +269,7 @@ func TestDamagedSegment(t *testing.T) {
 			_ = os.Remove(f)
 		}
 	}
-	messages := &buffer{}
+	messages := &testlog.Text{}
 	c := config(dir)
 	c.Logger = slog.New(slog.NewTextHandler(messages, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	again := start(t, c)
@@ -318,24 +318,6 @@ func brokerID(t *testing.T, client *kgo.Client) int32 {
 		t.Fatalf("metadata: %v", err)
 	}
 	return m.Brokers[0].NodeID
-}
-
-// messages of a log, for tests that read them while it is written.
-type buffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // TestFoldersThatCannotServe are refused with what is wrong, and not touched.

@@ -11,6 +11,7 @@ import (
 	"github.com/leat-io/leat/internal/broker"
 	"github.com/leat-io/leat/internal/node"
 	"github.com/leat-io/leat/internal/record"
+	"github.com/leat-io/leat/internal/testlog"
 	"github.com/leat-io/leat/test/nodetest"
 )
 
@@ -74,7 +75,7 @@ func TestGapUnderAJob(t *testing.T) {
 	}
 	must(t, core.Close())
 
-	messages := &buffer{}
+	messages := &testlog.Text{}
 	c := config(dir)
 	c.Logger = slog.New(slog.NewTextHandler(messages, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	n, err = node.Start(t.Context(), c)
