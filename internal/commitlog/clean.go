@@ -162,7 +162,7 @@ func (l *Log) cleanable(now time.Time, below int64) (int, error) {
 		}
 		if end > l.clean.dirty && young < math.MaxInt64 {
 			if err := l.ensureIndex(s); err != nil {
-				return 0, l.isolateRead(err)
+				return 0, l.readError(err)
 			}
 			if s.largest > young {
 				break

@@ -35,7 +35,7 @@ func (l *Log) Dirt(now time.Time, below int64) (Dirt, error) {
 		if n := len(l.segments); n > 0 && l.segments[n-1].size > 0 {
 			old, err := l.firstBefore(l.segments[n-1], before.UnixMilli())
 			if err != nil {
-				return d, l.isolateRead(err)
+				return d, l.readError(err)
 			}
 			if old || l.begun.Before(before) {
 				if err := l.roll(); err != nil {
@@ -58,7 +58,7 @@ func (l *Log) Dirt(now time.Time, below int64) (Dirt, error) {
 		d.Dirty += s.size
 		if !d.Overdue {
 			if d.Overdue, err = waited(s); err != nil {
-				return d, l.isolateRead(err)
+				return d, l.readError(err)
 			}
 		}
 	}

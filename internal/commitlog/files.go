@@ -41,17 +41,13 @@ func (c *fileCache) acquire(path string) (*handle, error) {
 	if h := c.use(path); h != nil {
 		return h, nil
 	}
-	for len(c.open) >= c.most && c.idle.Len() > 0 {
-		c.closeIdle(c.idle.Back().Value.(*handle))
-	}
+	c.trim(c.most - 1)
 	forgotten := c.forgotten
 	c.mu.Unlock()
 	f, err := c.fs.OpenReadWrite(path, vfs.Unspecified)
 	c.mu.Lock()
 	if vfs.NoDescriptors(err) && c.idle.Len() > 0 { // those that nobody uses are the first to do without
-		for c.idle.Len() > 0 {
-			c.closeIdle(c.idle.Back().Value.(*handle))
-		}
+		c.trim(0)
 		f, err = c.fs.OpenReadWrite(path, vfs.Unspecified)
 	}
 	if err != nil {
@@ -99,9 +95,7 @@ func (c *fileCache) adopt(path string, f vfs.File) *handle {
 		_ = f.Close()
 		return h
 	}
-	for len(c.open) >= c.most && c.idle.Len() > 0 {
-		c.closeIdle(c.idle.Back().Value.(*handle))
-	}
+	c.trim(c.most - 1)
 	h := &handle{File: f, cache: c, path: path, users: 1, fixed: true}
 	c.open[path] = h
 	return h
@@ -119,6 +113,13 @@ func (c *fileCache) use(path string) *handle {
 	}
 	h.users++
 	return h
+}
+
+// trim closes handles that nobody uses, those used longest ago first, until no more than n files are open; mu is held.
+func (c *fileCache) trim(n int) {
+	for len(c.open) > n && c.idle.Len() > 0 {
+		c.closeIdle(c.idle.Back().Value.(*handle))
+	}
 }
 
 func (c *fileCache) closeIdle(h *handle) {
@@ -148,9 +149,7 @@ func (h *handle) release() {
 		return
 	}
 	h.elem = c.idle.PushFront(h)
-	if len(c.open) > c.most {
-		c.closeIdle(c.idle.Back().Value.(*handle))
-	}
+	c.trim(c.most)
 }
 
 // forget drops the handle of a file that is removed or replaced.
@@ -180,7 +179,5 @@ func (c *fileCache) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	for c.idle.Len() > 0 {
-		c.closeIdle(c.idle.Front().Value.(*handle))
-	}
+	c.trim(0)
 }

@@ -93,7 +93,7 @@ func (l *Log) Read(offset int64, maxBytes int, limit int64, atLeastOne bool) (Ch
 		v, err := l.viewUnlocking(l.segmentAt(at))
 		switch {
 		case err != nil:
-			return Chunk{}, l.isolateRead(err)
+			return Chunk{}, l.readError(err)
 		case v == nil:
 			continue
 		}
@@ -110,7 +110,7 @@ func (l *Log) Read(offset int64, maxBytes int, limit int64, atLeastOne bool) (Ch
 			at = next // the segment's batches end before the offset
 		case current:
 			c.Release()
-			return Chunk{}, l.isolateRead(err)
+			return Chunk{}, l.readError(err)
 		default: // it was removed or replaced while it was read
 			c.Release()
 		}
@@ -138,7 +138,7 @@ func (l *Log) readable(offset, at, limit int64) (c Chunk, more bool, err error) 
 		return Chunk{First: offset, Next: l.end}, false, nil
 	}
 	last := l.segments[len(l.segments)-1]
-	return Chunk{}, false, l.isolateRead(&CorruptError{File: last.logPath(), Offset: last.size, Reason: fmt.Sprintf("offset %d is in no batch, and the log ends at %d", offset, l.end)})
+	return Chunk{}, false, l.readError(&CorruptError{File: last.logPath(), Offset: last.size, Reason: fmt.Sprintf("offset %d is in no batch, and the log ends at %d", offset, l.end)})
 }
 
 func (l *Log) outOfRange(offset int64) error {
@@ -151,8 +151,8 @@ func (l *Log) readView(v *view, offset int64, maxBytes int, limit int64, atLeast
 	return v.read(offset, maxBytes, limit, atLeastOne)
 }
 
-// isolateRead names the partition. What lies before damage that a read meets can still be read.
-func (l *Log) isolateRead(err error) error {
+// readError names the partition. What lies before damage that a read meets can still be read.
+func (l *Log) readError(err error) error {
 	return fmt.Errorf("read partition %s: %w", l.name, err)
 }
 

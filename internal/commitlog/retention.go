@@ -105,7 +105,7 @@ func (l *Log) ApplyRetention(now time.Time, highWatermark int64) (newStart int64
 		if !gone && l.config.Retention > 0 {
 			size := s.size
 			if gone, err = l.tooOld(s, now.Add(-l.config.Retention).UnixMilli()); err != nil {
-				return l.start, deleted, l.isolateRead(err)
+				return l.start, deleted, l.readError(err)
 			}
 			// It looked without the lock.
 			if l.closed {

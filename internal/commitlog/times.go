@@ -74,7 +74,7 @@ func (l *Log) walk(limit int64, fn func(v *view, from int64) error) error {
 		case err == nil:
 			at = next
 		case current:
-			return l.isolateRead(err)
+			return l.readError(err)
 		default:
 			at = max(at, l.StartOffset())
 		}

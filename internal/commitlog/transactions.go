@@ -130,7 +130,7 @@ func (l *Log) Aborted(from, to int64, dst []AbortedTransaction) ([]AbortedTransa
 	for at, done := from, false; !done; {
 		x, next, err := l.abortedOf(at)
 		if err != nil {
-			return dst[:begin], l.isolateRead(err)
+			return dst[:begin], l.readError(err)
 		}
 		if next < 0 {
 			break

@@ -202,29 +202,10 @@ func (v *view) ensureIndex() error {
 	}
 	v.forgetIndex()
 	v.learned = true
-	from := int64(0)
-	if v.readIndexFiles(v.fs, v.f) {
-		if n := len(v.index); n > 0 {
-			from = int64(v.index[n-1].pos)
-		}
-	} else {
+	if !v.readIndexFiles(v.fs, v.f) {
 		v.forgetIndex()
 	}
-	last := len(v.index) - 1
-	if _, err := v.scan(from, false, func(h *record.Header, pos int64) bool {
-		if last >= 0 && pos == from {
-			v.sinceIx = int64(h.Size())
-			v.largest = max(v.largest, h.MaxTimestamp)
-			return true
-		}
-		v.note(h, pos, v.interval)
-		return true
-	}); err != nil {
-		v.forgetIndex()
-		return err
-	}
-	v.indexed = true
-	return nil
+	return v.completeIndex()
 }
 
 // rebuildIndex builds the indexes from the batches.
@@ -232,7 +213,21 @@ func (v *view) rebuildIndex() error {
 	v.log.Warn("an index is damaged and is built again", "file", v.indexPath())
 	v.forgetIndex()
 	v.learned, v.rebuilt = true, true
-	if _, err := v.scan(0, false, func(h *record.Header, pos int64) bool {
+	return v.completeIndex()
+}
+
+// completeIndex goes on with the indexes behind the last entry there is, to the segment's end.
+func (v *view) completeIndex() error {
+	from, last := int64(0), len(v.index)-1
+	if last >= 0 {
+		from = int64(v.index[last].pos)
+	}
+	if _, err := v.scan(from, false, func(h *record.Header, pos int64) bool {
+		if last >= 0 && pos == from {
+			v.sinceIx = int64(h.Size())
+			v.largest = max(v.largest, h.MaxTimestamp)
+			return true
+		}
 		v.note(h, pos, v.interval)
 		return true
 	}); err != nil {

@@ -262,8 +262,6 @@ func (m *Manager) merge(ctx context.Context, into, from *island) error {
 	}
 	m.follow(from, into)
 	m.removeIsland(from)
-	from.watcher.Wake() // its goroutine ends
-	from.release()
 	return err
 }
 
@@ -385,7 +383,5 @@ func (m *Manager) discardIfEmpty(x *island) {
 	x.mu.Unlock()
 	if empty {
 		m.removeIsland(x)
-		x.watcher.Wake()
-		x.release()
 	}
 }

@@ -320,11 +320,14 @@ func (m *Manager) addIsland(x *island) {
 	}
 }
 
+// removeIsland gives up an island that is closed: its goroutine ends, and who waits for it to get on is told.
 func (m *Manager) removeIsland(x *island) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.islands = slices.DeleteFunc(m.islands, func(o *island) bool { return o == x })
 	m.shareMemory()
+	m.mu.Unlock()
+	x.watcher.Wake()
+	x.release()
 }
 
 // shareMemory divides the state memory among the islands; mu is held.

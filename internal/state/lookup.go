@@ -3,7 +3,6 @@ package state
 import (
 	"bytes"
 	"slices"
-	"sync"
 )
 
 const (
@@ -58,12 +57,7 @@ func (tb *table) lookUp(keys *Keys, most int, put func(f found, suffix, value []
 		left = left[n:]
 	}
 	for len(readers) > 0 {
-		var wg sync.WaitGroup
-		for k := range readers[1:] {
-			wg.Go(func() { tb.read(&readers[1+k], keys, most, present, near) })
-		}
-		tb.read(&readers[0], keys, most, present, near)
-		wg.Wait()
+		together(len(readers), false, func(k int) { tb.read(&readers[k], keys, most, present, near) })
 		for k := range readers {
 			if err := readers[k].each(put); err != nil {
 				return tb.wrap("read rows", err)

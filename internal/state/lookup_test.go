@@ -5,27 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/leat-io/leat/internal/journal"
 )
-
-// bringToKV ends an epoch of the tables and has its changes applied.
-func bringToKV(t *testing.T, tables *Tables, a *Applier, lsn journal.LSN) {
-	t.Helper()
-	var c Changes
-	if err := tables.EndEpoch(&c); err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range c.State {
-		if err := a.Apply(lsn, journal.KindState, p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	tables.Committed(lsn)
-	if err := a.ApplyState(lsn); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // TestLookupsOfManyKeys probes thousands of keys that are in kv alone, more than a reader collects at once, with equal ones and ones that are not
 // there among them.
@@ -65,7 +45,10 @@ func TestLookupsOfManyKeys(t *testing.T) {
 				}
 			}
 		}
-		bringToKV(t, written, a, 1)
+		commitState(t, written, a, 1)
+		if err := a.ApplyState(1); err != nil {
+			t.Fatal(err)
+		}
 		written.Close()
 
 		tables := NewTables(Options{DB: db, Applier: a})

@@ -38,6 +38,21 @@ func testDB(t *testing.T) (*kv.DB, *Applier) {
 	return db, a
 }
 
+// commitState ends an epoch of the tables, and hands its changes of state to the applier.
+func commitState(t *testing.T, tables *Tables, a *Applier, lsn journal.LSN) {
+	t.Helper()
+	var c Changes
+	if err := tables.EndEpoch(&c); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range c.State {
+		if err := a.Apply(lsn, journal.KindState, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tables.Committed(lsn)
+}
+
 // TestPool hands out and takes back random blocks: none overlap, all is accounted, and in the end all can be used again.
 func TestPool(t *testing.T) {
 	t.Parallel()
@@ -422,18 +437,7 @@ func TestWindowsThatCloseBeforeACheckpointLeaveNoTrace(t *testing.T) {
 	tables := NewTables(Options{DB: db, Applier: a})
 	defer tables.Close()
 	p := tables.Point(Spec{ID: 10, Name: "windows", Fresh: true, Windowed: true})
-	commit := func(lsn journal.LSN) {
-		var c Changes
-		if err := tables.EndEpoch(&c); err != nil {
-			t.Fatal(err)
-		}
-		for _, b := range c.State {
-			if err := a.Apply(lsn, journal.KindState, b); err != nil {
-				t.Fatal(err)
-			}
-		}
-		tables.Committed(lsn)
-	}
+	commit := func(lsn journal.LSN) { commitState(t, tables, a, lsn) }
 	put := func(end int64) {
 		r, err := p.ProbeOne([]byte(windowKey(end, "k")))
 		if err != nil {
