@@ -7,7 +7,8 @@ import (
 
 const (
 	// lookupReaders is how many read keys of one Probe at once: a row that is on the disk alone costs a round trip, in which others can be fetched.
-	lookupReaders = 4
+	// Every worker probes for itself, so more would share the same cores.
+	lookupReaders = 2
 	// readerKeys is how many keys are worth another reader.
 	readerKeys = 64
 	// lookupBytes is how much a reader collects before what it has found goes into the table.
