@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/record"
 )
 
 // Source is a set of partitions. Its methods may be called by any goroutine.
@@ -60,7 +61,7 @@ type Partition interface {
 	Close() error
 }
 
-// Rows is a chunk of decoded rows, in the order of their offsets. The memory that Cols, Bad, Raw and Make show belongs to the
+// Rows is a chunk of decoded rows, in the order of their offsets. The memory that Cols, Bad, Original and Make show belongs to the
 // Partition and is valid until its next Read or Close.
 type Rows struct {
 	Len int
@@ -76,8 +77,8 @@ type Rows struct {
 	// empty when the source does not know (a generator): then nothing is bounded. It is NotKnown for a row that has no such time: then it is bounded
 	// against the time of the epoch that reads it.
 	Appended []int64
-	// Raw gives the bytes of a row's record, for dead letters; nil when the source has none.
-	Raw func(row int) []byte
+	// Original gives the record that a row was made of, for dead letters; nil when the source has none.
+	Original func(row int) record.Record
 	// Make makes late column i, by its place among those that OpenLate was given, for the given rows (indexes, ascending; nil: all)
 	// in dst. Nil when there are none.
 	Make func(i int, rows []int32, dst *column.Vector)
@@ -90,10 +91,9 @@ const NotKnown = math.MinInt64
 
 // Bad is one record that could not be decoded.
 type Bad struct {
-	Offset   int64
-	Position int64 // as Rows.Positions
+	Record   record.Record // as it came
+	Position int64         // as Rows.Positions
 	Reason   string
-	Data     []byte // the record's value as it came
 }
 
 // At is to be called before the first row whose position, at, is not its offset: the rows before it stand at theirs.
@@ -118,7 +118,7 @@ func (r *Rows) Reset(n int) {
 		r.Cols = append(r.Cols, &column.Vector{})
 	}
 	r.Cols = r.Cols[:n]
-	r.Offsets, r.Positions, r.Appended, r.Raw, r.Make = r.Offsets[:0], r.Positions[:0], r.Appended[:0], nil, nil
+	r.Offsets, r.Positions, r.Appended, r.Original, r.Make = r.Offsets[:0], r.Positions[:0], r.Appended[:0], nil, nil
 	clear(r.Bad)
 	r.Bad = r.Bad[:0]
 }

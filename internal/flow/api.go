@@ -16,6 +16,7 @@ import (
 	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/flow/operator"
+	"github.com/leat-io/leat/internal/record"
 	"github.com/leat-io/leat/internal/sql/plan"
 	"github.com/leat-io/leat/internal/state"
 )
@@ -177,10 +178,9 @@ type DeadLetter struct {
 	Relation  uint64
 	Source    string
 	Partition int32
-	Offset    int64
 	Position  int64 // where its reader met it: as connector.Rows.Positions
 	Reason    string
-	Data      []byte
+	Record    record.Record // as it came; of a source without records, its offset alone
 }
 
 // JobResult is what an epoch did for one job.

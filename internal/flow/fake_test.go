@@ -13,6 +13,7 @@ import (
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/expr"
+	"github.com/leat-io/leat/internal/record"
 	"github.com/leat-io/leat/internal/rowenc"
 	"github.com/leat-io/leat/internal/sql/plan"
 	"github.com/leat-io/leat/internal/state"
@@ -64,7 +65,7 @@ func (m *memPart) Read(from, to int64, most int, out *connector.Rows) (int64, er
 	for at := from; at < end; at++ {
 		row := m.s.parts[m.p][at]
 		if row == nil {
-			out.Bad = append(out.Bad, connector.Bad{Offset: at, Reason: "not a row", Data: []byte("junk")})
+			out.Bad = append(out.Bad, connector.Bad{Record: record.Record{Offset: at, Value: []byte("junk")}, Reason: "not a row"})
 			continue
 		}
 		for i, c := range m.cols {
@@ -334,7 +335,7 @@ func (r *rig) runEpoch(e *Epoch) *Result {
 		}
 	}
 	for _, d := range res.DeadLetters {
-		r.dead = append(r.dead, fmt.Sprintf("%d/%d %s", d.Partition, d.Offset, d.Reason))
+		r.dead = append(r.dead, fmt.Sprintf("%d/%d %s", d.Partition, d.Record.Offset, d.Reason))
 	}
 	return res
 }

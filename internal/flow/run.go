@@ -261,7 +261,7 @@ func (i *Island) collect(e *Epoch) (*Result, error) {
 		case a.Partition != b.Partition:
 			return compare(a.Partition, b.Partition)
 		}
-		return compare(a.Offset, b.Offset)
+		return compare(a.Record.Offset, b.Record.Offset)
 	})
 	for _, j := range reported {
 		jr := JobResult{Job: j.spec.ID, Watermark: i.groupWatermark(i.workers[0], j.nodes[len(j.nodes)-1].group)}

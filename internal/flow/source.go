@@ -8,6 +8,7 @@ import (
 	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/flow/operator"
+	"github.com/leat-io/leat/internal/record"
 )
 
 // readTask is a range of a partition that a worker reads in an epoch.
@@ -131,7 +132,7 @@ func (w *worker) readChunk(t *readTask) (err error) {
 	t.next = next
 	for _, b := range in.rows.Bad {
 		in.counts.Dead++
-		w.letter(t.r, t.p, b.Offset, max(b.Offset, b.Position), b.Reason, b.Data)
+		w.letter(t.r, t.p, b.Record, max(b.Record.Offset, b.Position), b.Reason)
 	}
 	if in.rows.Len == 0 {
 		return nil
@@ -147,9 +148,9 @@ func (w *worker) readChunk(t *readTask) (err error) {
 	return nil
 }
 
-func (w *worker) letter(r *reader, p int, offset, position int64, reason string, data []byte) {
+func (w *worker) letter(r *reader, p int, rec record.Record, position int64, reason string) {
 	w.dead = append(w.dead, DeadLetter{
-		Relation: r.spec.Relation, Source: r.spec.Name, Partition: int32(p), Offset: offset, Position: position, Reason: reason, Data: slices.Clone(data),
+		Relation: r.spec.Relation, Source: r.spec.Name, Partition: int32(p), Position: position, Reason: reason, Record: rec.Clone(),
 	})
 }
 
@@ -234,11 +235,11 @@ func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
 			continue
 		}
 		in.counts.Dead++
-		var data []byte
-		if in.rows.Raw != nil {
-			data = in.rows.Raw(row)
+		rec := record.Record{Offset: in.rows.Offsets[row], Timestamp: record.NoTimestamp}
+		if in.rows.Original != nil {
+			rec = in.rows.Original(row)
 		}
-		w.letter(r, t.p, in.rows.Offsets[row], in.rows.Position(row), why, data)
+		w.letter(r, t.p, rec, in.rows.Position(row), why)
 	}
 	for i, c := range b.Cols {
 		if c == nil {

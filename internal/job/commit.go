@@ -222,7 +222,7 @@ func (x *island) onlyFresh(r *flow.Result) {
 	}
 }
 
-// addDeadLetters adds what sources could not use to <source>.errors: the record's bytes, with the reason and where it stands as headers.
+// addDeadLetters adds what sources could not use to <source>.errors: the record as it came, with the reason and where it stands as further headers.
 func (x *island) addDeadLetters(u *broker.Unit, letters []flow.DeadLetter) error {
 	if err := x.m.sources.save(u, letters); err != nil {
 		return err
@@ -236,16 +236,27 @@ func (x *island) addDeadLetters(u *broker.Unit, letters []flow.DeadLetter) error
 			if p == nil {
 				continue
 			}
-			if x.builder.Len() > 0 && x.builder.Size()+len(l.Data) > maxBatchBytes {
+			rec := &l.Record
+			if x.builder.Len() > 0 && x.builder.Size()+len(rec.Key)+len(rec.Value)+len(rec.Headers) > maxBatchBytes {
 				if err := x.addBatch(u, p); err != nil {
 					return err
 				}
 			}
-			x.builder.Append(x.now/1000, nil, l.Data,
+			ms := rec.Timestamp
+			if ms == record.NoTimestamp {
+				ms = x.now / 1000
+			}
+			headers := make([]record.HeaderKV, 0, rec.HeaderCount+4)
+			rec.EachHeader(func(key, value []byte) bool {
+				headers = append(headers, record.HeaderKV{Key: string(key), Value: value})
+				return true
+			})
+			headers = append(headers,
 				record.HeaderKV{Key: headerReason, Value: []byte(l.Reason)},
 				record.HeaderKV{Key: headerTopic, Value: []byte(l.Source)},
 				record.HeaderKV{Key: headerPartition, Value: strconv.AppendInt(nil, int64(l.Partition), 10)},
-				record.HeaderKV{Key: headerOffset, Value: strconv.AppendInt(nil, l.Offset, 10)})
+				record.HeaderKV{Key: headerOffset, Value: strconv.AppendInt(nil, rec.Offset, 10)})
+			x.builder.Append(ms, rec.Key, rec.Value, headers...)
 		}
 		if p == nil {
 			continue

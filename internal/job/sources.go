@@ -106,7 +106,7 @@ func (s *sources) fresh(letters []flow.DeadLetter, identities map[uint64]connect
 		if int(l.Partition) < len(marks) && l.Position < marks[l.Partition] {
 			continue
 		}
-		at := place{l.Relation, int32(l.Partition), l.Offset}
+		at := place{l.Relation, int32(l.Partition), l.Record.Offset}
 		if taken[at] {
 			continue
 		}

@@ -42,6 +42,10 @@ func reader(s *catalog.Snapshot, id uint64) *catalog.Relation {
 	return nil
 }
 
+// letterConfigs are of a topic for dead letters: they have the times of their records, by which those of old records would go at once, so that
+// their size is what bounds them.
+var letterConfigs = map[string]string{"retention.ms": "-1", "retention.bytes": "1073741824", "segment.bytes": "67108864"}
+
 // makeTopics makes the topics that the relation writes to, and the dead letters of a source, as far as they are not there.
 func (m *Manager) makeTopics(r *catalog.Relation) error {
 	switch r.Kind {
@@ -67,7 +71,7 @@ func (m *Manager) makeTopics(r *catalog.Relation) error {
 		}
 	case catalog.Source:
 		if r.Connector == "kafka" {
-			_, err := m.ensureTopic(r.Name+".errors", 1, nil)
+			_, err := m.ensureTopic(r.Name+".errors", 1, letterConfigs)
 			return err
 		}
 	}

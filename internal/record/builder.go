@@ -55,12 +55,16 @@ func (b *Builder) Append(ms int64, key, value []byte, headers ...HeaderKV) {
 	r = appendField(r, value)
 	r = binary.AppendVarint(r, int64(len(headers)))
 	for i := range headers {
-		r = binary.AppendVarint(r, int64(len(headers[i].Key)))
-		r = append(r, headers[i].Key...)
-		r = appendField(r, headers[i].Value)
+		r = headers[i].appendTo(r)
 	}
 	b.records = r
 	b.count++
+}
+
+func (h *HeaderKV) appendTo(dst []byte) []byte {
+	dst = binary.AppendVarint(dst, int64(len(h.Key)))
+	dst = append(dst, h.Key...)
+	return appendField(dst, h.Value)
 }
 
 func varintLen(v int64) int {

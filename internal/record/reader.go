@@ -1,6 +1,7 @@
 package record
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 )
@@ -9,13 +10,18 @@ import (
 // Reader is reset or closed.
 type Record struct {
 	Offset    int64
-	Timestamp int64  // milliseconds
+	Timestamp int64  // milliseconds; NoTimestamp: it has none
 	Key       []byte // nil: null
 	Value     []byte // nil: null, a tombstone
 	// Headers holds HeaderCount headers as they are encoded; EachHeader walks them.
 	Headers     []byte
 	HeaderCount int
+	// Body is all of it as it is encoded, without its length: Parse makes a record of it again.
+	Body []byte
 }
+
+// NoTimestamp is what Kafka's clients write, and its brokers take, for a record without a timestamp.
+const NoTimestamp = -1
 
 // HeaderKV is one header of a record to be built.
 type HeaderKV struct {
@@ -37,6 +43,74 @@ func (r *Record) EachHeader(fn func(key, value []byte) bool) {
 		}
 		b = rest
 	}
+}
+
+// Clone returns a record that stays when r's memory is used again; it has no Body.
+func (r *Record) Clone() Record {
+	c := *r
+	c.Key, c.Value, c.Headers, c.Body = bytes.Clone(r.Key), bytes.Clone(r.Value), bytes.Clone(r.Headers), nil
+	return c
+}
+
+// SetHeaders has the record carry headers.
+func (r *Record) SetHeaders(headers ...HeaderKV) {
+	r.Headers, r.HeaderCount = nil, len(headers)
+	for i := range headers {
+		r.Headers = headers[i].appendTo(r.Headers)
+	}
+}
+
+// Parse makes a record of a Body. Its offset and timestamp are relative to those of its batch, which a Body does not know.
+func Parse(body []byte) (Record, error) {
+	var r Record
+	if what := r.parse(body); what != "" {
+		return Record{}, fmt.Errorf("%w: a record: %s", ErrInvalid, what)
+	}
+	return r, nil
+}
+
+// parse takes a body apart, and says what is wrong with it.
+func (r *Record) parse(b []byte) (wrong string) {
+	if len(b) < 1 {
+		return "it is empty"
+	}
+	r.Body = b
+	b = b[1:] // attributes: none are defined
+	var k int
+	if r.Timestamp, k = binary.Varint(b); k <= 0 {
+		return "its timestamp is cut off"
+	}
+	b = b[k:]
+	if r.Offset, k = binary.Varint(b); k <= 0 || r.Offset < 0 {
+		return "its offset is outside the batch"
+	}
+	b = b[k:]
+	var ok bool
+	if r.Key, b, ok = bytesField(b); !ok {
+		return "its key is cut off"
+	}
+	if r.Value, b, ok = bytesField(b); !ok {
+		return "its value is cut off"
+	}
+	count, k := binary.Varint(b)
+	if k <= 0 || count < 0 || count > int64(len(b)) {
+		return "its number of headers is wrong"
+	}
+	b = b[k:]
+	r.Headers, r.HeaderCount = b, int(count)
+	for range count {
+		var key []byte
+		if key, b, ok = bytesField(b); !ok || key == nil {
+			return "the key of a header is missing or cut off"
+		}
+		if _, b, ok = bytesField(b); !ok {
+			return "the value of a header is cut off"
+		}
+	}
+	if len(b) > 0 {
+		return "bytes follow its headers"
+	}
+	return ""
 }
 
 // DefaultMaxBytes bounds what a batch decompresses to unless a Reader is told otherwise.
@@ -112,50 +186,17 @@ func (r *Reader) Next() bool {
 	}
 	b := r.rest[k : k+int(n)]
 	r.rest = r.rest[k+int(n):]
-	if len(b) < 1 {
-		return r.bad("it is empty")
+	rec := &r.rec
+	if wrong := rec.parse(b); wrong != "" {
+		return r.bad(wrong)
 	}
-	b = b[1:] // attributes: none are defined
-	ts, k := binary.Varint(b)
-	if k <= 0 {
-		return r.bad("its timestamp is cut off")
-	}
-	b = b[k:]
-	delta, k := binary.Varint(b)
-	if k <= 0 || delta < 0 || delta > int64(r.h.LastOffsetDelta) {
+	if rec.Offset > int64(r.h.LastOffsetDelta) {
 		return r.bad("its offset is outside the batch")
 	}
-	b = b[k:]
-	rec := &r.rec
-	rec.Offset = r.h.BaseOffset + delta
-	rec.Timestamp = r.h.BaseTimestamp + ts
+	rec.Offset += r.h.BaseOffset
+	rec.Timestamp += r.h.BaseTimestamp
 	if r.h.LogAppendTime() {
 		rec.Timestamp = r.h.MaxTimestamp
-	}
-	var ok bool
-	if rec.Key, b, ok = bytesField(b); !ok {
-		return r.bad("its key is cut off")
-	}
-	if rec.Value, b, ok = bytesField(b); !ok {
-		return r.bad("its value is cut off")
-	}
-	count, k := binary.Varint(b)
-	if k <= 0 || count < 0 || count > int64(len(b)) {
-		return r.bad("its number of headers is wrong")
-	}
-	b = b[k:]
-	rec.Headers, rec.HeaderCount = b, int(count)
-	for range count {
-		var key []byte
-		if key, b, ok = bytesField(b); !ok || key == nil {
-			return r.bad("the key of a header is missing or cut off")
-		}
-		if _, b, ok = bytesField(b); !ok {
-			return r.bad("the value of a header is cut off")
-		}
-	}
-	if len(b) > 0 {
-		return r.bad("bytes follow its headers")
 	}
 	r.read++
 	return true

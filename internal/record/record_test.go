@@ -203,7 +203,12 @@ func FuzzReader(f *testing.F) {
 			return
 		}
 		for r.Next() {
-			r.Record().EachHeader(func(k, v []byte) bool { return true })
+			rec := r.Record()
+			rec.EachHeader(func(k, v []byte) bool { return true })
+			again, err := Parse(rec.Body)
+			if err != nil || !bytes.Equal(again.Key, rec.Key) || !bytes.Equal(again.Value, rec.Value) || !bytes.Equal(again.Headers, rec.Headers) || again.HeaderCount != rec.HeaderCount {
+				t.Fatalf("%+v comes back as %+v, %v", rec, again, err)
+			}
 		}
 		_, _ = r.ValidateRecords(batch, true)
 	})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -97,11 +98,13 @@ func TestHostileRecords(t *testing.T) {
 	const shape = `count(*) AS n, sum(k) AS total, sum(length(t)) AS text, count(j) AS j`
 	run(t, n, `CREATE MATERIALIZED VIEW v AS SELECT `+shape+` FROM s`)
 	run(t, n, `CREATE MATERIALIZED VIEW rows AS SELECT k, coalesce(n::text, '') || '|' || coalesce(b::text, '') || '|' || coalesce(t, '') || '|' || coalesce(j::text, '') AS row FROM s`)
+	headers := []kgo.RecordHeader{{Key: "trace", Value: []byte("a\x00b")}, {Key: "none"}, {Key: "leat.error.cause", Value: []byte("its own")}}
+	at := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	dead := map[int64]int{} // by offset
 	good := 0
 	rows := map[string]string{}
 	for i, r := range records {
-		if err := send(t, client, &kgo.Record{Topic: "in", Key: []byte("k\x00\xff"), Value: []byte(r.value)}).FirstErr(); err != nil {
+		if err := send(t, client, &kgo.Record{Topic: "in", Key: []byte("k\x00\xff"), Value: []byte(r.value), Headers: headers, Timestamp: at}).FirstErr(); err != nil {
 			t.Fatalf("%s: %v", r.name, err)
 		}
 		if r.reason != "" {
@@ -158,6 +161,8 @@ func TestHostileRecords(t *testing.T) {
 		delete(dead, offset)
 		if r := records[i]; !strings.Contains(h["leat.error.reason"], r.reason) || len(h["leat.error.reason"]) > 1100 {
 			t.Errorf("%s: the reason is %q, want %q", r.name, abbreviated(h["leat.error.reason"]), r.reason)
+		} else if string(l.Key) != "k\x00\xff" || !l.Timestamp.Equal(at) || len(l.Headers) != len(headers)+4 || !reflect.DeepEqual(l.Headers[:len(headers)], headers) {
+			t.Errorf("%s: the letter has key %q, time %v and headers %q", r.name, l.Key, l.Timestamp, l.Headers)
 		} else if string(l.Value) != r.value {
 			t.Errorf("%s: the letter has %d bytes %s, want %d", r.name, len(l.Value), abbreviated(string(l.Value)), len(r.value))
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/connector/recordrow"
+	"github.com/leat-io/leat/internal/record"
 )
 
 // reader decodes one partition of a source for one worker.
@@ -37,7 +38,7 @@ func (r *reader) Close() error {
 func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, error) {
 	r.decoder.Begin(out)
 	r.rows = r.rows[:0]
-	out.Raw = r.raw
+	out.Original = r.original
 	s := r.s
 	s.mu.Lock()
 	if r.partition >= len(s.parts) {
@@ -61,11 +62,24 @@ func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, er
 			break
 		}
 		one := recordrow.Record{Offset: rec.Offset, Position: rec.Offset, Timestamp: rec.Timestamp.UnixMilli(), Key: rec.Key, Value: rec.Value}
-		if r.decoder.Row(&one, out) {
+		if reason := r.decoder.Row(&one, out); reason != "" {
+			out.Bad = append(out.Bad, connector.Bad{Record: asRecord(rec), Position: rec.Offset, Reason: reason})
+		} else {
 			r.rows = append(r.rows, int32(i))
 		}
 	}
 	return at, nil
 }
 
-func (r *reader) raw(row int) []byte { return r.records[r.rows[row]].Value }
+func (r *reader) original(row int) record.Record { return asRecord(r.records[r.rows[row]]) }
+
+// asRecord is a record of a cluster as the log here would have it; its memory is that of rec.
+func asRecord(rec *kgo.Record) record.Record {
+	out := record.Record{Offset: rec.Offset, Timestamp: rec.Timestamp.UnixMilli(), Key: rec.Key, Value: rec.Value}
+	headers := make([]record.HeaderKV, len(rec.Headers))
+	for i, h := range rec.Headers {
+		headers[i] = record.HeaderKV{Key: h.Key, Value: h.Value}
+	}
+	out.SetHeaders(headers...)
+	return out
+}

@@ -1,7 +1,6 @@
 package recordrow
 
 import (
-	"bytes"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -9,18 +8,16 @@ import (
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/connector/jsonrow"
+	"github.com/leat-io/leat/internal/record"
 )
 
 // Record is what a decoder needs to know of a record.
 type Record struct {
 	Offset     int64
 	Position   int64  // as in connector.Rows
-	Timestamp  int64  // milliseconds; NoTimestamp: it has none
+	Timestamp  int64  // milliseconds; record.NoTimestamp: it has none
 	Key, Value []byte // nil: null
 }
-
-// NoTimestamp is what Kafka's clients write, and its brokers take, for a record without a timestamp.
-const NoTimestamp = -1
 
 // Decoder decodes the records of one partition into some of a layout's columns. One goroutine uses it at a time.
 type Decoder struct {
@@ -67,14 +64,13 @@ func (d *Decoder) Begin(out *connector.Rows) {
 	}
 }
 
-// Row appends a record as a row and returns true, or as a bad record.
-func (d *Decoder) Row(rec *Record, out *connector.Rows) bool {
-	if reason := d.decode(rec, out); reason != "" {
-		out.Bad = append(out.Bad, connector.Bad{Offset: rec.Offset, Position: rec.Position, Reason: reason, Data: bytes.Clone(rec.Value)})
-		return false
+// Row appends a record as a row, or says why it cannot be one: then it is for the caller to put it among the bad ones.
+func (d *Decoder) Row(rec *Record, out *connector.Rows) (reason string) {
+	if reason = d.decode(rec, out); reason != "" {
+		return reason
 	}
 	appended := rec.Timestamp * microsMilli
-	if rec.Timestamp == NoTimestamp {
+	if rec.Timestamp == record.NoTimestamp {
 		appended = connector.NotKnown
 	}
 	for i, f := range d.columns {
@@ -108,7 +104,7 @@ func (d *Decoder) Row(rec *Record, out *connector.Rows) bool {
 		out.Positions = append(out.Positions, rec.Position)
 	}
 	out.Appended = append(out.Appended, appended)
-	return true
+	return ""
 }
 
 // decode appends the columns that come from the value; it leaves them as they were when it returns a reason.

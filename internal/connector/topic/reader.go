@@ -21,9 +21,10 @@ type reader struct {
 	batches record.Reader
 	open    bool     // batches stands in a batch
 	next    int64    // offset of the next record that the position in chunk and batch will give
-	values  [][]byte // the rows' values, for dead letters
+	bodies  [][]byte // the rows' records as they are encoded, for dead letters
 	settled int      // of these, how many lie in data
-	data    []byte   // copies of values whose memory was needed again
+	data    []byte   // copies of bodies whose memory was needed again
+	rows    *connector.Rows
 
 	txn        transaction
 	held       []heldBatch // transactional batches of the chunk so far
@@ -48,9 +49,9 @@ func (r *reader) Close() error {
 // Read implements connector.Partition.
 func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, error) {
 	r.decoder.Begin(out)
-	clear(r.values)
-	r.values, r.settled, r.data = r.values[:0], 0, r.data[:0]
-	out.Raw = r.raw
+	clear(r.bodies)
+	r.bodies, r.settled, r.data = r.bodies[:0], 0, r.data[:0]
+	r.rows, out.Original = out, r.original
 	if from != r.next {
 		r.seek(from)
 	}
@@ -96,28 +97,38 @@ func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, er
 // row appends a record. at is its position: that of its transaction's marker, or its offset.
 func (r *reader) row(rec *record.Record, at int64, out *connector.Rows) {
 	one := recordrow.Record{Offset: rec.Offset, Position: at, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value}
-	if r.decoder.Row(&one, out) {
-		r.values = append(r.values, rec.Value)
+	if reason := r.decoder.Row(&one, out); reason != "" {
+		out.Bad = append(out.Bad, connector.Bad{Record: rec.Clone(), Position: at, Reason: reason})
+		return
 	}
+	r.bodies = append(r.bodies, rec.Body)
 }
 
-func (r *reader) raw(row int) []byte { return r.values[row] }
+// original makes the record of a row again.
+func (r *reader) original(row int) record.Record {
+	rec, _ := record.Parse(r.bodies[row]) // it was read once
+	rec.Offset, rec.Timestamp = r.rows.Offsets[row], record.NoTimestamp
+	if at := r.rows.Appended[row]; at != connector.NotKnown {
+		rec.Timestamp = at / 1000
+	}
+	return rec
+}
 
-// settle copies the values of the rows so far, before the memory that they lie in is used again.
+// settle copies the records of the rows so far, before the memory that they lie in is used again.
 func (r *reader) settle() {
 	n := 0
-	for _, v := range r.values[r.settled:] {
+	for _, v := range r.bodies[r.settled:] {
 		n += len(v)
 	}
 	if cap(r.data)-len(r.data) < n {
 		r.data = make([]byte, 0, max(n, 2*cap(r.data))) // what was copied before stays where it is
 	}
-	for i := r.settled; i < len(r.values); i++ {
+	for i := r.settled; i < len(r.bodies); i++ {
 		from := len(r.data)
-		r.data = append(r.data, r.values[i]...)
-		r.values[i] = r.data[from:len(r.data):len(r.data)]
+		r.data = append(r.data, r.bodies[i]...)
+		r.bodies[i] = r.data[from:len(r.data):len(r.data)]
 	}
-	r.settled = len(r.values)
+	r.settled = len(r.bodies)
 }
 
 func (r *reader) seek(to int64) {
@@ -150,7 +161,7 @@ func (r *reader) record(at, end int64) (*record.Record, error) {
 		if err != nil || batch == nil {
 			return nil, err
 		}
-		if r.settled < len(r.values) && r.batches.Header().Codec() != record.None {
+		if r.settled < len(r.bodies) && r.batches.Header().Codec() != record.None {
 			r.settle() // they lie in the reader's own memory, which the next batch overwrites
 		}
 		if err := r.batches.Reset(batch); err != nil {

@@ -35,7 +35,7 @@ func (s *stretch) put(producer int64, values ...string) {
 		}
 	}
 	for _, v := range values {
-		b.Append(1, nil, []byte(v))
+		b.Append(int64(100+len(v)), []byte("key of "+v), []byte(v), record.HeaderKV{Key: "of", Value: []byte(v)})
 	}
 	s.add(b.Build(nil))
 }
@@ -102,7 +102,14 @@ func (s *stretch) read(r *reader, limit int) string {
 			if len(rows.Positions) > 0 && rows.Positions[i] != rows.Offsets[i] {
 				row += fmt.Sprint("@", rows.Positions[i])
 			}
-			found = append(found, row+"="+string(rows.Raw(i)))
+			value := string(rows.Cols[0].Bytes(i))
+			rec := rows.Original(i)
+			header := ""
+			rec.EachHeader(func(key, v []byte) bool { header += string(key) + "=" + string(v); return true })
+			if rec.Offset != rows.Offsets[i] || rec.Timestamp != int64(100+len(value)) || string(rec.Key) != "key of "+value || string(rec.Value) != value || header != "of="+value {
+				s.t.Errorf("the row %q was made of %+v with the headers %s", value, rec, header)
+			}
+			found = append(found, row+"="+value)
 		}
 		at = next
 	}

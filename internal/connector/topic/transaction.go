@@ -63,7 +63,7 @@ func (r *reader) transactional() (*record.Record, error) {
 		if err != nil || batch == nil {
 			return nil, err
 		}
-		if r.settled < len(r.values) && r.batches.Header().Codec() != record.None {
+		if r.settled < len(r.bodies) && r.batches.Header().Codec() != record.None {
 			r.settle()
 		}
 		if err := r.batches.Reset(batch); err != nil {
