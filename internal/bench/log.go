@@ -40,6 +40,8 @@ type LogResult struct {
 	SingleP99        float64 `json:"single_p99_ms"`
 	BrokerCPU        float64 `json:"single_broker_cpu_us_per_record"`
 	ClientCPU        float64 `json:"single_client_cpu_us_per_record"`
+	EndToEndP50      float64 `json:"end_to_end_p50_ms"` // of one durable record after the other, from a client to another
+	EndToEndP99      float64 `json:"end_to_end_p99_ms"`
 	DeviceP50        float64 `json:"device_sync_p50_ms"`
 	DeviceP99        float64 `json:"device_sync_p99_ms"`
 	BatchBytes       int     `json:"batch_bytes"`
@@ -59,7 +61,8 @@ const (
 	batchInFlight    = 4 // clients have five by default
 )
 
-// Log measures durable produce: single records of 1 KB over many connections, then large batches, the latter next to the disk's own speed.
+// Log measures durable produce: single records of 1 KB over many connections, one after the other from a client to another, then large batches, the latter next
+// to the disk's own speed.
 func Log(ctx context.Context, o LogOptions) (r *LogResult, err error) {
 	if o.Connections < 1 || o.For <= 0 || o.Partitions < 0 {
 		return nil, errors.New("the connections and the time must be positive")
@@ -111,6 +114,11 @@ func Log(ctx context.Context, o LogOptions) (r *LogResult, err error) {
 	count := float64(len(single.took))
 	r.RecordsPerSecond, r.SingleP50, r.SingleP99 = int64(count/single.wall), milliseconds(s.p50), milliseconds(s.p99)
 	r.BrokerCPU, r.ClientCPU = round(single.broker*1e6/count, 1), round(single.client*1e6/count, 1)
+	one, err := t.endToEnd(ctx, o.For)
+	if err != nil {
+		return nil, err
+	}
+	r.EndToEndP50, r.EndToEndP99 = milliseconds(one.p50), milliseconds(one.p99)
 
 	// The disk may be faster at one time than at another: its own speed is taken before and after.
 	before, err := d.sequential(batchConnections*batchRecords*recordBytes, o.For/2)

@@ -72,6 +72,8 @@ single() {
 	out=$("$leat" bench log --for 3s --broker "$(addr "$1")" --broker-pid "$(pid "$1")" --partitions "$2" "${config[@]}")
 	result "$test" "$1" "$(sed -n 's/.*"single_records_per_second":\([0-9]*\).*/\1/p' <<<"$out")" \
 		"$(sed -n 's/.*"single_broker_cpu_us_per_record":\([0-9.]*\).*/\1/p' <<<"$out" | awk '{ printf "%.2f", $1 * 1e9 / 1024 / 1e6 }')"
+	result "e2e-go-p50-us-$2p" "$1" "$(sed -n 's/.*"end_to_end_p50_ms":\([0-9.]*\).*/\1/p' <<<"$out" | awk '{ print $1 * 1000 }')" 0
+	result "e2e-go-p99-us-$2p" "$1" "$(sed -n 's/.*"end_to_end_p99_ms":\([0-9.]*\).*/\1/p' <<<"$out" | awk '{ print $1 * 1000 }')" 0
 }
 
 # latency BROKER: milliseconds, the 99th percentile
