@@ -84,6 +84,12 @@ type Options struct {
 	// ConsumerSessionTimeout and ConsumerHeartbeat are what members of groups in the new protocol are told, unless a setting of their group says
 	// otherwise; default 45 and 5 seconds, as Kafka's group.consumer.session.timeout.ms and group.consumer.heartbeat.interval.ms.
 	ConsumerSessionTimeout, ConsumerHeartbeat time.Duration
+	// ConsumerAssignment is the least time between two assignments of such a group, as Kafka's group.consumer.assignment.interval.ms (which is a second
+	// there); default 0: each change is followed by an assignment at once.
+	ConsumerAssignment time.Duration
+	// What the settings of a group may make of these three; default 45 to 60, 5 to 15 and 0 to 15 seconds, as Kafka's group.consumer.min.session.timeout.ms
+	// and so on, and as far beyond as the node's own values are.
+	ConsumerMinSession, ConsumerMaxSession, ConsumerMinHeartbeat, ConsumerMaxHeartbeat, ConsumerMinAssignment, ConsumerMaxAssignment time.Duration
 	// MaxGroupSize bounds the members of a group; default 10,000.
 	MaxGroupSize int
 	// MaxOpenFiles bounds the partition files held open; default 1,024.
@@ -142,6 +148,17 @@ func (o *Options) setDefaults() {
 	if o.ConsumerHeartbeat <= 0 {
 		o.ConsumerHeartbeat = 5 * time.Second
 	}
+	bounds := func(lo, hi *time.Duration, least, value, most time.Duration) {
+		if *lo <= 0 {
+			*lo = min(least, value)
+		}
+		if *hi <= 0 {
+			*hi = max(most, value)
+		}
+	}
+	bounds(&o.ConsumerMinSession, &o.ConsumerMaxSession, 45*time.Second, o.ConsumerSessionTimeout, time.Minute)
+	bounds(&o.ConsumerMinHeartbeat, &o.ConsumerMaxHeartbeat, 5*time.Second, o.ConsumerHeartbeat, 15*time.Second)
+	bounds(&o.ConsumerMinAssignment, &o.ConsumerMaxAssignment, 0, o.ConsumerAssignment, 15*time.Second)
 	if o.MaxGroupSize <= 0 {
 		o.MaxGroupSize = 10_000
 	}
@@ -391,6 +408,9 @@ func (b *Broker) Bounds() Bounds {
 		MaxPartitions: o.MaxPartitions, MaxGroupSize: o.MaxGroupSize, OffsetsRetention: o.OffsetsRetention, ProducerExpiry: o.ProducerExpiry,
 		RetentionInterval: o.RetentionInterval, InitialRebalanceDelay: o.InitialRebalanceDelay, MinSession: o.MinSessionTimeout,
 		MaxSession: o.MaxSessionTimeout, ConsumerSession: o.ConsumerSessionTimeout, ConsumerHeartbeat: o.ConsumerHeartbeat,
+		ConsumerAssignment: o.ConsumerAssignment, ConsumerMinSession: o.ConsumerMinSession, ConsumerMaxSession: o.ConsumerMaxSession,
+		ConsumerMinHeartbeat: o.ConsumerMinHeartbeat, ConsumerMaxHeartbeat: o.ConsumerMaxHeartbeat,
+		ConsumerMinAssignment: o.ConsumerMinAssignment, ConsumerMaxAssignment: o.ConsumerMaxAssignment,
 		TransactionMaxTimeout: o.TransactionMaxTimeout, TransactionalIDExpiry: o.TransactionalIDExpiry,
 	}
 }
@@ -401,6 +421,10 @@ type Bounds struct {
 	OffsetsRetention, ProducerExpiry, RetentionInterval time.Duration
 	InitialRebalanceDelay, MinSession, MaxSession       time.Duration
 	ConsumerSession, ConsumerHeartbeat                  time.Duration
+	ConsumerAssignment                                  time.Duration
+	ConsumerMinSession, ConsumerMaxSession              time.Duration
+	ConsumerMinHeartbeat, ConsumerMaxHeartbeat          time.Duration
+	ConsumerMinAssignment, ConsumerMaxAssignment        time.Duration
 	TransactionMaxTimeout, TransactionalIDExpiry        time.Duration
 }
 

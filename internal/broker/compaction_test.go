@@ -17,7 +17,7 @@ import (
 // compacted makes a topic with one partition and these settings besides.
 func (s *stepped) compacted(name string, configs map[string]string) *Partition {
 	s.t.Helper()
-	all := map[string]string{"cleanup.policy": "compact", "segment.bytes": "300", "min.cleanable.dirty.ratio": "0"}
+	all := map[string]string{"cleanup.policy": "compact", "internal.segment.bytes": "300", "min.cleanable.dirty.ratio": "0"}
 	maps.Copy(all, configs)
 	var topic *Topic
 	s.pump(func() {
@@ -224,7 +224,7 @@ func TestCompactionAndRetention(t *testing.T) {
 func TestMaxCompactionLag(t *testing.T) {
 	t.Parallel()
 	s := newStepped(t)
-	p := s.compacted("t", map[string]string{"segment.bytes": "1000000", "max.compaction.lag.ms": "60000", "min.cleanable.dirty.ratio": "1"})
+	p := s.compacted("t", map[string]string{"internal.segment.bytes": "1000000", "max.compaction.lag.ms": "60000", "min.cleanable.dirty.ratio": "1"})
 	q := s.compacted("u", map[string]string{"min.compaction.lag.ms": "60000"})
 	long := strings.Repeat("x", 300)
 	s.put(p, "a=1", "a=2")

@@ -60,15 +60,21 @@ var TopicConfigs = []ConfigDef{
 	{"remote.storage.enable", "false", ConfigBool, "nothing is tiered", oneOf("false")},
 	{"retention.bytes", "-1", ConfigLong, "size a partition is kept below; -1: no limit", atLeast(-1)},
 	{"retention.ms", "604800000", ConfigLong, "age at which records are deleted; -1: never", atLeast(-1)},
-	{"segment.bytes", "1073741824", ConfigInt, "size at which a new segment begins", within(14, math.MaxInt32)},
+	{"segment.bytes", "1073741824", ConfigInt, "size at which a new segment begins", within(1<<20, math.MaxInt32)},
 	{"segment.index.bytes", "10485760", ConfigInt, "has no effect: indexes grow as needed", within(4, math.MaxInt32)},
 	{"segment.jitter.ms", "0", ConfigLong, "how much earlier than segment.ms a segment may begin, different for each partition", atLeast(0)},
 	{"segment.ms", "604800000", ConfigLong, "age at which a new segment begins", atLeast(1)},
 	{"unclean.leader.election.enable", "false", ConfigBool, "has no effect: there is one replica", oneOf("true", "false")},
 }
 
+// internalSegmentBytes goes before segment.bytes, is not shown, and may be smaller: for tests, as in Kafka, which has it under this name.
+var internalSegmentBytes = ConfigDef{"internal.segment.bytes", "", ConfigInt, "", within(14, math.MaxInt32)}
+
 // topicConfig returns the definition of a setting.
 func topicConfig(name string) (ConfigDef, bool) {
+	if name == internalSegmentBytes.Name {
+		return internalSegmentBytes, true
+	}
 	i := slices.IndexFunc(TopicConfigs, func(d ConfigDef) bool { return d.Name == name })
 	if i < 0 {
 		return ConfigDef{}, false
@@ -152,6 +158,9 @@ func parseSettings(configs, defaults map[string]string) settings {
 		maxBehindMs:   num("message.timestamp.before.max.ms"), maxAheadMs: num("message.timestamp.after.max.ms"),
 	}
 	s.deleteRetentionMs, s.minLagMs, s.maxLagMs = num("delete.retention.ms"), num("min.compaction.lag.ms"), num("max.compaction.lag.ms")
+	if n := num(internalSegmentBytes.Name); n > 0 {
+		s.segmentBytes = n
+	}
 	s.dirtyRatio, _ = strconv.ParseFloat(get("min.cleanable.dirty.ratio"), 64)
 	s.codec, s.recompresses = codecs[get("compression.type")]
 	for policy := range strings.SplitSeq(get("cleanup.policy"), ",") {

@@ -193,7 +193,7 @@ func (gs *Groups) stepClassicMember(s *groupShell, ev group.Event) {
 		r.Token = ev.Token
 		r.Code, wake = s.c.Beat(now, &ev, gs.b.Image())
 	case group.Leave:
-		r = s.c.Leave(now, &ev)
+		r, wake = s.c.Leave(now, &ev)
 	default:
 		return
 	}

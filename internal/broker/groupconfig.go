@@ -19,6 +19,7 @@ const groupConfigPrefix = "group-config/"
 const (
 	configConsumerSession   = "consumer.session.timeout.ms"
 	configConsumerHeartbeat = "consumer.heartbeat.interval.ms"
+	configAssignment        = "consumer.assignment.interval.ms"
 )
 
 // maxGroupConfigs bounds the groups that have settings of their own.
@@ -28,12 +29,11 @@ const maxGroupConfigs = 100_000
 func (gs *Groups) GroupConfigs() []ConfigDef {
 	o := &gs.b.o
 	ms := func(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+	between := func(lo, hi time.Duration) func(string) error { return within(lo.Milliseconds(), hi.Milliseconds()) }
 	return []ConfigDef{
-		{configConsumerHeartbeat, ms(o.ConsumerHeartbeat), ConfigInt, "how often members are heard of", within(100, 15_000)},
-		{
-			configConsumerSession, ms(o.ConsumerSessionTimeout), ConfigInt, "a member that is silent for so long is removed",
-			within(min(o.MinSessionTimeout, o.ConsumerSessionTimeout).Milliseconds(), o.MaxSessionTimeout.Milliseconds()),
-		},
+		{configAssignment, ms(o.ConsumerAssignment), ConfigInt, "least time between two assignments; 0: each change is followed by one at once", between(o.ConsumerMinAssignment, o.ConsumerMaxAssignment)},
+		{configConsumerHeartbeat, ms(o.ConsumerHeartbeat), ConfigInt, "how often members are heard of", between(o.ConsumerMinHeartbeat, o.ConsumerMaxHeartbeat)},
+		{configConsumerSession, ms(o.ConsumerSessionTimeout), ConfigInt, "a member that is silent for so long is removed", between(o.ConsumerMinSession, o.ConsumerMaxSession)},
 	}
 }
 
@@ -135,7 +135,7 @@ func (gs *Groups) consumerConfig(id string) group.ConsumerConfig {
 
 func (gs *Groups) consumerConfigOf(configs map[string]string) group.ConsumerConfig {
 	o := &gs.b.o
-	cfg := group.ConsumerConfig{Session: o.ConsumerSessionTimeout, Heartbeat: o.ConsumerHeartbeat, MaxMembers: o.MaxGroupSize, Classic: gs.cfg}
+	cfg := group.ConsumerConfig{Session: o.ConsumerSessionTimeout, Heartbeat: o.ConsumerHeartbeat, Assignment: o.ConsumerAssignment, MaxMembers: o.MaxGroupSize, Classic: gs.cfg}
 	set := func(d *time.Duration, name string) {
 		if n, err := strconv.ParseInt(configs[name], 10, 64); err == nil {
 			*d = time.Duration(n) * time.Millisecond
@@ -143,5 +143,6 @@ func (gs *Groups) consumerConfigOf(configs map[string]string) group.ConsumerConf
 	}
 	set(&cfg.Session, configConsumerSession)
 	set(&cfg.Heartbeat, configConsumerHeartbeat)
+	set(&cfg.Assignment, configAssignment)
 	return cfg
 }

@@ -44,8 +44,15 @@ func lengthOf(field func(o *Options) *time.Duration, unit time.Duration) func(*O
 }
 
 var nodeConfigs = []nodeConfig{
-	{"group.consumer.heartbeat.interval.ms", time.Millisecond, 100, 15_000, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerHeartbeat }, time.Millisecond)},
-	{"group.consumer.session.timeout.ms", time.Millisecond, 1000, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerSessionTimeout }, time.Millisecond)},
+	{"group.consumer.assignment.interval.ms", time.Millisecond, 0, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerAssignment }, time.Millisecond)},
+	{"group.consumer.heartbeat.interval.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerHeartbeat }, time.Millisecond)},
+	{"group.consumer.max.assignment.interval.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerMaxAssignment }, time.Millisecond)},
+	{"group.consumer.max.heartbeat.interval.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerMaxHeartbeat }, time.Millisecond)},
+	{"group.consumer.max.session.timeout.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerMaxSession }, time.Millisecond)},
+	{"group.consumer.min.assignment.interval.ms", time.Millisecond, 0, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerMinAssignment }, time.Millisecond)},
+	{"group.consumer.min.heartbeat.interval.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerMinHeartbeat }, time.Millisecond)},
+	{"group.consumer.min.session.timeout.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerMinSession }, time.Millisecond)},
+	{"group.consumer.session.timeout.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerSessionTimeout }, time.Millisecond)},
 	{"group.initial.rebalance.delay.ms", time.Millisecond, 0, math.MaxInt32, func(o *Options, n int64) {
 		if o.InitialRebalanceDelay = time.Duration(n) * time.Millisecond; n == 0 {
 			o.InitialRebalanceDelay = -1 // zero is the default
@@ -73,8 +80,7 @@ var elsewhere = map[string]string{
 	"group.consumer.max.size":   "group.max.size holds for the groups of both protocols",
 	"log.cleanup.policy":        "cleanup.policy is a topic's own",
 
-	"broker.rack":                           "there is one node, and so no rack to choose",
-	"group.consumer.assignment.interval.ms": "assignments are computed as soon as something changes",
+	"broker.rack": "there is one node, and so no rack to choose",
 }
 
 // NodeConfigNames are the names that SetNodeConfig takes.
@@ -148,10 +154,20 @@ func (o *Options) check() error {
 	switch {
 	case o.MinSessionTimeout > o.MaxSessionTimeout:
 		return fmt.Errorf("%w: group.min.session.timeout.ms (%d) is more than group.max.session.timeout.ms (%d)", ErrInvalidConfig, ms(o.MinSessionTimeout), ms(o.MaxSessionTimeout))
-	case o.ConsumerSessionTimeout > o.MaxSessionTimeout:
-		return fmt.Errorf("%w: group.consumer.session.timeout.ms (%d) is more than group.max.session.timeout.ms (%d)", ErrInvalidConfig, ms(o.ConsumerSessionTimeout), ms(o.MaxSessionTimeout))
 	case o.ConsumerHeartbeat >= o.ConsumerSessionTimeout:
 		return fmt.Errorf("%w: group.consumer.heartbeat.interval.ms (%d) must be less than group.consumer.session.timeout.ms (%d)", ErrInvalidConfig, ms(o.ConsumerHeartbeat), ms(o.ConsumerSessionTimeout))
+	}
+	for _, c := range []struct {
+		lo, value, hi time.Duration
+		name          string
+	}{
+		{o.ConsumerMinSession, o.ConsumerSessionTimeout, o.ConsumerMaxSession, "session.timeout.ms"},
+		{o.ConsumerMinHeartbeat, o.ConsumerHeartbeat, o.ConsumerMaxHeartbeat, "heartbeat.interval.ms"},
+		{o.ConsumerMinAssignment, o.ConsumerAssignment, o.ConsumerMaxAssignment, "assignment.interval.ms"},
+	} {
+		if c.value < c.lo || c.value > c.hi {
+			return fmt.Errorf("%w: group.consumer.%s (%d) is not between group.consumer.min.%[2]s (%[4]d) and group.consumer.max.%[2]s (%[5]d)", ErrInvalidConfig, c.name, ms(c.value), ms(c.lo), ms(c.hi))
+		}
 	}
 	return CheckConfigs(o.TopicDefaults)
 }

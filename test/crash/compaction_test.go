@@ -34,7 +34,7 @@ func TestCompactedLogKeepsItsEnd(t *testing.T) {
 	c := client()
 	text := func(s string) *string { return &s }
 	r, err := kadm.NewClient(c).CreateTopic(ctx, 1, 1, map[string]*string{
-		"cleanup.policy": text("compact"), "segment.bytes": text("100"), "min.cleanable.dirty.ratio": text("0"),
+		"cleanup.policy": text("compact"), "internal.segment.bytes": text("100"), "min.cleanable.dirty.ratio": text("0"),
 	}, "t")
 	if err = errors.Join(err, r.Err); err != nil {
 		t.Fatal(err)

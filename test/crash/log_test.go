@@ -36,7 +36,7 @@ func TestLogThroughKills(t *testing.T) {
 	adm := kadm.NewClient(w.client())
 	defer adm.Close()
 	segment := "200000" // many of them
-	if _, err := adm.CreateTopics(ctx, logPartitions, 1, map[string]*string{"segment.bytes": &segment}, original, copied); err != nil {
+	if _, err := adm.CreateTopics(ctx, logPartitions, 1, map[string]*string{"internal.segment.bytes": &segment}, original, copied); err != nil {
 		t.Fatal(err)
 	}
 

@@ -15,7 +15,7 @@ import (
 
 // eachAlone makes every batch a segment of its own, so that all but the last can be compacted, at once.
 var eachAlone = map[string]*string{
-	"cleanup.policy": kadm.StringPtr("compact"), "segment.bytes": kadm.StringPtr("20"), "min.cleanable.dirty.ratio": kadm.StringPtr("0"),
+	"cleanup.policy": kadm.StringPtr("compact"), "internal.segment.bytes": kadm.StringPtr("20"), "min.cleanable.dirty.ratio": kadm.StringPtr("0"),
 }
 
 // compact has all topics compacted that are to be, without the wait for it.
@@ -124,7 +124,7 @@ func TestC2Table(t *testing.T) {
 		}
 	}
 	// Small segments, so that a few rows show what a gigabyte would.
-	if _, err := adm.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Name: "segment.bytes", Value: kadm.StringPtr("20")}, {Name: "min.cleanable.dirty.ratio", Value: kadm.StringPtr("0")}}, "kv"); err != nil {
+	if _, err := adm.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Name: "internal.segment.bytes", Value: kadm.StringPtr("20")}, {Name: "min.cleanable.dirty.ratio", Value: kadm.StringPtr("0")}}, "kv"); err != nil {
 		t.Fatal(err)
 	}
 	c.Do(`CREATE MATERIALIZED VIEW total AS SELECT count(*) AS n, sum(v) AS s FROM kv`)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -85,15 +86,15 @@ func TestSettingsOfTopics(t *testing.T) {
 		}
 	}
 	// The old way replaces them all.
-	state, err := adm.AlterTopicConfigsState(within(t), []change{{Name: "segment.bytes", Value: kadm.StringPtr("1000000")}}, "t")
+	state, err := adm.AlterTopicConfigsState(within(t), []change{{Name: "segment.bytes", Value: kadm.StringPtr("2000000")}}, "t")
 	if err != nil || state[0].Err != nil {
 		t.Fatal(err, state[0].Err)
 	}
-	want("segment.bytes", "1000000", explicit)
+	want("segment.bytes", "2000000", explicit)
 	want("cleanup.policy", "delete", def)
 	n.Restart()
 	adm = kadm.NewClient(client(t, n))
-	want("segment.bytes", "1000000", explicit)
+	want("segment.bytes", "2000000", explicit)
 }
 
 func TestSettingsOfTheNodeAndOfGroups(t *testing.T) {
@@ -138,11 +139,22 @@ func TestSettingsOfTheNodeAndOfGroups(t *testing.T) {
 		}
 		return kerr.ErrorForCode(resp.Resources[0].ErrorCode)
 	}
-	if err := group("consumer.heartbeat.interval.ms", kadm.StringPtr("1234")); err != nil {
-		t.Error(err)
+	for name, bounds := range map[string][2]int{
+		"consumer.session.timeout.ms": {45_000, 60_000}, "consumer.heartbeat.interval.ms": {5000, 15_000}, "consumer.assignment.interval.ms": {0, 15_000},
+	} {
+		for _, value := range []int{bounds[0] - 1, bounds[1] + 1} {
+			if err := group(name, kadm.StringPtr(strconv.Itoa(value))); err != kerr.InvalidConfig {
+				t.Errorf("%s=%d: %v", name, value, err)
+			}
+		}
+		for _, value := range bounds {
+			if err := group(name, kadm.StringPtr(strconv.Itoa(value))); err != nil {
+				t.Errorf("%s=%d: %v", name, value, err)
+			}
+		}
 	}
-	if err := group("consumer.heartbeat.interval.ms", kadm.StringPtr("1")); err != kerr.InvalidConfig {
-		t.Errorf("a heartbeat a millisecond: %v", err)
+	if err := group("consumer.heartbeat.interval.ms", kadm.StringPtr("5678")); err != nil {
+		t.Error(err)
 	}
 	if err := group("nonsense", kadm.StringPtr("1")); err != kerr.InvalidConfig {
 		t.Errorf("nonsense: %v", err)
@@ -150,7 +162,7 @@ func TestSettingsOfTheNodeAndOfGroups(t *testing.T) {
 	produce(t, cl, numbered("t", "", 1)...)
 	for range 2 {
 		r := beat(t, cl, joining("m", "", "t"))
-		if r.HeartbeatIntervalMillis != 1234 {
+		if r.HeartbeatIntervalMillis != 5678 {
 			t.Errorf("a member is told %d ms", r.HeartbeatIntervalMillis)
 		}
 		listed, err := adm.ListConfigResources(within(t), kadm.ConfigResourceType(kmsg.ConfigResourceTypeGroupConfig))

@@ -336,7 +336,7 @@ func TestAPositionThatRetentionDeletedIsReported(t *testing.T) {
 	t.Parallel()
 	n := kafkatest.Start(t, kafkatest.Options{})
 	for _, topic := range []string{"t", "other"} {
-		spec := broker.TopicSpec{Name: topic, Configs: map[string]string{"segment.bytes": "10000", "retention.bytes": "30000"}}
+		spec := broker.TopicSpec{Name: topic, Configs: map[string]string{"internal.segment.bytes": "10000", "retention.bytes": "30000"}}
 		if _, err := n.Broker.CreateTopic(within(t), spec); err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,7 @@ func TestGapUnderAJob(t *testing.T) {
 	n, err := node.Start(t.Context(), config(dir))
 	must(t, err)
 	for _, topic := range []string{"lossy", "other"} {
-		spec := broker.TopicSpec{Name: topic, Configs: map[string]string{"segment.bytes": "10000", "retention.bytes": "30000"}}
+		spec := broker.TopicSpec{Name: topic, Configs: map[string]string{"internal.segment.bytes": "10000", "retention.bytes": "30000"}}
 		_, err := n.Broker.CreateTopic(t.Context(), spec)
 		must(t, err)
 	}

@@ -121,7 +121,7 @@ func (h *run1) open() error {
 		},
 	}
 	if h.rng.IntN(2) == 0 {
-		o.Broker.TopicDefaults = map[string]string{"segment.bytes": "2000", "min.cleanable.dirty.ratio": "0"} // that of the table is compacted, too
+		o.Broker.TopicDefaults = map[string]string{"internal.segment.bytes": "2000", "min.cleanable.dirty.ratio": "0"} // that of the table is compacted, too
 	}
 	if h.rng.IntN(4) == 0 {
 		o.StateMemory = 1 // as little as there can be: rows are evicted all the time

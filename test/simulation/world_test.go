@@ -341,7 +341,7 @@ func (w *world) topicsOf(text string) []broker.TopicSpec {
 		return []broker.TopicSpec{
 			{Name: "clicks", Partitions: int32(len(w.clicks))},
 			{Name: keyed, Partitions: 1, Configs: map[string]string{
-				"cleanup.policy": "compact", "segment.bytes": "400", "min.cleanable.dirty.ratio": "0", "delete.retention.ms": tombstones,
+				"cleanup.policy": "compact", "internal.segment.bytes": "400", "min.cleanable.dirty.ratio": "0", "delete.retention.ms": tombstones,
 			}},
 		}
 	case "legs":

@@ -20,6 +20,7 @@ const (
 type ConsumerConfig struct {
 	Session    time.Duration // a member that is silent for so long is removed
 	Heartbeat  time.Duration // how often members are told to be heard of
+	Assignment time.Duration // least time between two assignments (KIP-1263); 0: each change is followed by one at once
 	MaxMembers int
 	Classic    Config // for members that speak the classic protocol
 }
@@ -80,6 +81,7 @@ type Consumer struct {
 	matches     map[string][]string // of each expression, in topics
 	interest    uint64              // what was subscribed to, and how it looked, when the epoch moved last
 	stale       bool                // members or subscriptions have changed since
+	assigned    time.Time           // when the targets were computed last; zero: it does not matter
 	emptySince  time.Time
 
 	header  bool // the group's own part differs from what is stored
@@ -217,8 +219,8 @@ func (c *Consumer) subscription(m *consumer) []Topic {
 }
 
 // refresh takes the topics as they are now, moves the epoch if that, or the members, or what they want have changed, and computes a target for the
-// new epoch.
-func (c *Consumer) refresh(topics *Topics) {
+// new epoch, if that is due.
+func (c *Consumer) refresh(now time.Time, topics *Topics) {
 	if topics != c.topics {
 		c.topics = topics
 		clear(c.matches)
@@ -232,9 +234,20 @@ func (c *Consumer) refresh(topics *Topics) {
 		c.interest = c.look()
 		c.header = true
 	}
-	if c.targetEpoch != c.epoch {
+	if c.targetEpoch != c.epoch && !now.Before(c.due()) {
 		c.retarget()
+		if c.assigned = now; len(c.members) == 0 {
+			c.assigned = time.Time{} // whoever comes next has nobody to wait for
+		}
 	}
+}
+
+// due is when the target for the group's epoch may be computed; zero: at once, or it has been.
+func (c *Consumer) due() time.Time {
+	if c.targetEpoch == c.epoch || c.assigned.IsZero() || len(c.members) == 0 {
+		return time.Time{}
+	}
+	return c.assigned.Add(c.cfg.Assignment)
 }
 
 // look condenses what the members' subscriptions find: topics, their ids and partitions.
@@ -342,8 +355,8 @@ func (c *Consumer) Tick(now time.Time) (wake time.Time) {
 			wake = sooner(wake, at)
 		}
 	}
-	c.settle()
-	return wake
+	c.settle(now)
+	return sooner(wake, c.due())
 }
 
 // sooner is the earlier of two times, of which zero means never.
@@ -354,10 +367,10 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// settle moves the epoch after members were removed, so that those who are left are told.
-func (c *Consumer) settle() {
-	if c.stale {
-		c.refresh(c.topics)
+// settle moves the epoch after members were removed, so that those who are left are told, and does what has become due.
+func (c *Consumer) settle(now time.Time) {
+	if c.stale || c.targetEpoch != c.epoch {
+		c.refresh(now, c.topics)
 	}
 }
 

@@ -99,7 +99,7 @@ func (c *Consumer) Join(now time.Time, ev *Join, all *Topics) (r Reply, wake tim
 		m = c.add(id, ev.Instance)
 	}
 	c.updateClassic(m, ev, sub)
-	c.refresh(all)
+	c.refresh(now, all)
 	// A heartbeat may have told it to join although the group's epoch is the one it has.
 	c.reconcile(m, sub.owned, true)
 
@@ -109,7 +109,7 @@ func (c *Consumer) Join(now time.Time, ev *Join, all *Topics) (r Reply, wake tim
 	} else {
 		m.revoke = time.Time{}
 	}
-	return Reply{Token: ev.Token, Generation: m.Epoch, Kind: consumerKind, Protocol: m.Classic.Protocols[0].Name, MemberID: id}, m.deadline()
+	return Reply{Token: ev.Token, Generation: m.Epoch, Kind: consumerKind, Protocol: m.Classic.Protocols[0].Name, MemberID: id}, sooner(m.deadline(), c.due())
 }
 
 // compatible reports whether the newcomer offers a protocol that all other classic members do.
@@ -170,7 +170,7 @@ func (c *Consumer) find(id, instance string) (*consumer, Code) {
 
 // mustRejoin reports whether a classic member has something to let go, or to get.
 func (c *Consumer) mustRejoin(m *consumer) bool {
-	return m.Epoch < c.epoch || m.State == unrevoked || m.State == unreleased && c.somethingFree(m)
+	return m.Epoch < c.targetEpoch || m.State == unrevoked || m.State == unreleased && c.somethingFree(m)
 }
 
 // askToRejoin notes that the member was told to join again, which it has to do in time.
@@ -196,7 +196,7 @@ func (c *Consumer) Sync(now time.Time, ev *Sync) (r Reply, wake time.Time) {
 		return r, time.Time{}
 	}
 	m.session = now.Add(m.Classic.Session)
-	if m.Epoch < c.epoch && m.State != unrevoked {
+	if m.Epoch < c.targetEpoch && m.State != unrevoked {
 		m.askToRejoin(now)
 		r.Code = RebalanceInProgress
 		return r, m.deadline()
@@ -231,18 +231,18 @@ func (c *Consumer) Beat(now time.Time, ev *Heartbeat, all *Topics) (code Code, w
 	case ev.Generation != m.Epoch:
 		return IllegalGeneration, time.Time{}
 	}
-	c.refresh(all)
+	c.refresh(now, all)
 	m.session = now.Add(m.Classic.Session)
 	if c.mustRejoin(m) {
 		m.askToRejoin(now)
-		return RebalanceInProgress, m.deadline()
+		return RebalanceInProgress, sooner(m.deadline(), c.due())
 	}
-	return OK, m.deadline()
+	return OK, sooner(m.deadline(), c.due())
 }
 
 // Leave removes members, as classic members and administrators ask; the reply has a code for each.
-func (c *Consumer) Leave(now time.Time, ev *Leave) Reply {
-	r := Reply{Token: ev.Token}
+func (c *Consumer) Leave(now time.Time, ev *Leave) (r Reply, wake time.Time) {
+	r.Token = ev.Token
 	for _, l := range ev.Members {
 		id := l.MemberID
 		if id == "" && l.Instance != "" {
@@ -254,8 +254,8 @@ func (c *Consumer) Leave(now time.Time, ev *Leave) Reply {
 			c.drop(now, m)
 		}
 	}
-	c.settle()
-	return r
+	c.settle(now)
+	return r, c.due()
 }
 
 // AllClassic reports whether there are members, and none of them speaks the new protocol.

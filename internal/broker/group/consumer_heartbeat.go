@@ -56,7 +56,7 @@ func (c *Consumer) Heartbeat(now time.Time, ev *ConsumerHeartbeat) ConsumerReply
 		return r
 	}
 	c.update(m, ev)
-	c.refresh(ev.All)
+	c.refresh(now, ev.All)
 	before, state := m.Assigned, m.State
 	// One that joins again says that it holds nothing, but it may be its older self that says so, late. What it has to let go is free when it says
 	// so under an epoch.
@@ -68,7 +68,7 @@ func (c *Consumer) Heartbeat(now time.Time, ev *ConsumerHeartbeat) ConsumerReply
 	} else if state != unrevoked || m.revoke.IsZero() {
 		m.revoke = now.Add(m.Rebalance)
 	}
-	r = ConsumerReply{MemberID: m.ID, Epoch: m.Epoch, Heartbeat: c.cfg.Heartbeat, Wake: m.deadline()}
+	r = ConsumerReply{MemberID: m.ID, Epoch: m.Epoch, Heartbeat: c.cfg.Heartbeat, Wake: sooner(m.deadline(), c.due())}
 	whole := ev.Rebalance >= 0 && (ev.HasTopics || ev.Regex != nil) && ev.HasOwned
 	if ev.Epoch == EpochJoin || whole || moved && !m.Assigned.samePlaces(before) {
 		r.HasAssignment, r.Assignment = true, m.Assigned.partitions()
@@ -274,6 +274,7 @@ func (c *Consumer) leave(now time.Time, ev *ConsumerHeartbeat) ConsumerReply {
 		return r
 	}
 	c.drop(now, m)
-	c.settle()
+	c.settle(now)
+	r.Wake = c.due()
 	return r
 }

@@ -54,6 +54,9 @@ type fleet struct {
 	serial  int
 	faults  bool
 
+	target   int32     // the epoch of the last target that was seen
+	targeted time.Time // and when it came; zero: the next may come at once
+
 	header    []byte
 	members   map[string][]byte
 	committed map[place]int64
@@ -68,6 +71,9 @@ func newFleet(t *testing.T, seed uint64) *fleet {
 	f := &fleet{
 		t: t, rng: rand.New(rand.NewPCG(seed, 2)), cfg: fleetConfig, now: epoch, faults: true, ids: map[string]TopicID{},
 		counts: map[string]int32{"a": 4, "b": 2, "c1": 3}, members: map[string][]byte{}, committed: map[place]int64{},
+	}
+	if seed%3 == 0 {
+		f.cfg.Assignment = 1500 * time.Millisecond
 	}
 	f.c = NewConsumer(f.cfg, f.now)
 	f.lookAtTopics()
@@ -129,7 +135,7 @@ func (f *fleet) settle(wake time.Time) bool {
 func (f *fleet) restart() {
 	if f.header == nil {
 		f.c = NewConsumer(f.cfg, f.now)
-		f.wake = time.Time{}
+		f.wake, f.targeted = time.Time{}, time.Time{}
 		return
 	}
 	c, err := RestoreConsumer(f.cfg, f.header, f.now)
@@ -141,14 +147,22 @@ func (f *fleet) restart() {
 			f.t.Fatal(err)
 		}
 	}
-	f.c = c
+	f.c, f.targeted = c, time.Time{}
 	f.wake = f.c.Tick(f.now)
 	f.settle(time.Time{})
 }
 
-// check sees that of all clients that believe to own a partition the group would take a commit of one at most.
+// check sees that of all clients that believe to own a partition the group would take a commit of one at most, and that targets do not come too often.
 func (f *fleet) check() {
 	f.t.Helper()
+	if len(f.c.members) == 0 {
+		f.targeted = time.Time{}
+	} else if f.c.targetEpoch != f.target {
+		if !f.targeted.IsZero() && f.now.Sub(f.targeted) < f.cfg.Assignment {
+			f.t.Fatalf("a target comes %s after the one before", f.now.Sub(f.targeted))
+		}
+		f.target, f.targeted = f.c.targetEpoch, f.now
+	}
 	owner := map[place]string{}
 	for _, cl := range f.clients {
 		if cl.dead || !cl.joined {

@@ -101,6 +101,50 @@ func TestPartitionsMoveWhenTheyAreLetGo(t *testing.T) {
 	}
 }
 
+// TestAssignmentsKeepTheirDistance: who comes and goes within the interval is assigned together, when it is over (KIP-1263). A group's first member does
+// not wait.
+func TestAssignmentsKeepTheirDistance(t *testing.T) {
+	t.Parallel()
+	s := newConsumerScript(t, 6)
+	cfg := fleetConfig
+	cfg.Assignment = time.Second
+	s.c.SetConfig(cfg)
+	s.want(s.join("A", "a"), 1, parts(0, 1, 2, 3, 4, 5))
+	s.now = s.now.Add(300 * time.Millisecond)
+	r := s.join("B", "a")
+	s.want(r, 1, Partitions{})
+	if due := epoch.Add(time.Second); !r.Wake.Equal(due) || s.c.State() != "Assigning" || s.c.Epoch() != 2 {
+		t.Fatalf("to be looked at again at %v, want %v; %s, epoch %d", r.Wake, due, s.c.State(), s.c.Epoch())
+	}
+	s.now = s.now.Add(300 * time.Millisecond)
+	s.want(s.join("C", "a"), 1, Partitions{})
+	s.want(s.keep("A", 1), 1, nil)
+	if wake := s.c.Tick(s.now); !wake.Equal(epoch.Add(time.Second)) {
+		t.Fatalf("woken at %v", wake)
+	}
+	s.now = epoch.Add(time.Second)
+	s.c.Tick(s.now)
+	if s.c.Epoch() != 3 || s.c.TargetEpoch() != 3 {
+		t.Fatalf("epoch %d, target %d", s.c.Epoch(), s.c.TargetEpoch())
+	}
+	s.want(s.keep("A", 1), 1, parts(0, 1))
+	s.want(s.holds("A", 1, parts(0, 1)), 3, nil)
+	b, c := s.keep("B", 1), s.keep("C", 1)
+	if b.Epoch != 3 || c.Epoch != 3 || b.Assignment.size() != 2 || c.Assignment.size() != 2 {
+		t.Fatalf("%+v %+v", b, c)
+	}
+	// The last one to leave ends the wait.
+	for _, id := range []string{"A", "B", "C"} {
+		s.say(&ConsumerHeartbeat{MemberID: id, Epoch: EpochLeave, Rebalance: -1})
+	}
+	if s.c.State() != "Empty" || s.c.Epoch() != s.c.TargetEpoch() {
+		t.Fatalf("%s, epoch %d of %d", s.c.State(), s.c.TargetEpoch(), s.c.Epoch())
+	}
+	if r := s.join("D", "a"); r.Assignment.size() != 6 {
+		t.Fatalf("%+v", r)
+	}
+}
+
 func TestALostHeartbeatIsAnsweredAgain(t *testing.T) {
 	t.Parallel()
 	s := newConsumerScript(t, 2)
