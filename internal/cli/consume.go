@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -132,7 +133,7 @@ func (c *consuming) run(ctx context.Context, topics []string) error {
 	opts := []kgo.Opt{kgo.FetchIsolationLevel(level), kgo.ConsumeResetOffset(c.start.offset()), kgo.FetchMaxWait(500 * time.Millisecond)}
 	var ends *ends
 	err := admin(ctx, *c.brokers, func(a *cluster) error {
-		partitions, err := c.choose(ctx, a, topics)
+		partitions, details, err := c.choose(ctx, a, topics)
 		if err != nil {
 			return err
 		}
@@ -140,6 +141,7 @@ func (c *consuming) run(ctx context.Context, topics []string) error {
 			if ends, err = c.findEnds(ctx, a, partitions); err != nil {
 				return err
 			}
+			ends.topics, ends.level = details, level
 		}
 		switch {
 		case c.regex:
@@ -180,22 +182,22 @@ func (c *consuming) run(ctx context.Context, topics []string) error {
 }
 
 // choose returns the partitions that are read, by topic.
-func (c *consuming) choose(ctx context.Context, a *cluster, names []string) (map[string][]int32, error) {
+func (c *consuming) choose(ctx context.Context, a *cluster, names []string) (map[string][]int32, kadm.TopicDetails, error) {
 	if c.regex {
 		if c.untilEnd || !c.until.IsZero() {
-			return nil, usage("--regex: topics that come later have no end yet, so there is no --until-end and no --to-time")
+			return nil, nil, usage("--regex: topics that come later have no end yet, so there is no --until-end and no --to-time")
 		}
-		return nil, nil
+		return nil, nil, nil
 	}
 	topics, err := a.ListTopics(ctx, names...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	out := map[string][]int32{}
 	for _, name := range names {
 		t := topics[name]
 		if t.Err != nil {
-			return nil, refused(fmt.Sprintf("topic %q", name), t.Err, "")
+			return nil, nil, refused(fmt.Sprintf("topic %q", name), t.Err, "")
 		}
 		out[name] = t.Partitions.Numbers()
 		if len(c.partitions.list) == 0 {
@@ -203,12 +205,12 @@ func (c *consuming) choose(ctx context.Context, a *cluster, names []string) (map
 		}
 		for _, p := range c.partitions.list {
 			if _, ok := t.Partitions[p]; !ok {
-				return nil, fmt.Errorf("topic %q has no partition %d: it has %d", name, p, len(t.Partitions))
+				return nil, nil, fmt.Errorf("topic %q has no partition %d: it has %d", name, p, len(t.Partitions))
 			}
 		}
 		out[name] = c.partitions.list
 	}
-	return out, nil
+	return out, topics, nil
 }
 
 // poll prints records until there is nothing left to do.
@@ -222,7 +224,7 @@ func (c *consuming) poll(ctx context.Context, client *kgo.Client, ends *ends) er
 		}
 		wait, cancel := ctx, context.CancelFunc(func() {})
 		if ends != nil {
-			wait, cancel = context.WithTimeout(ctx, endPatience)
+			wait, cancel = context.WithTimeout(ctx, endLook)
 		}
 		fetches := client.PollRecords(wait, records)
 		cancel()
@@ -255,99 +257,15 @@ func (c *consuming) poll(ctx context.Context, client *kgo.Client, ends *ends) er
 		if c.group != "" && !c.assigned.Load() {
 			idle = time.Now()
 		}
-		// Compaction may have left nothing at the very end, and in a group others may read the rest.
-		if ends != nil && (ends.reached() || time.Since(idle) > endPatience) {
+		if ends == nil {
+			continue
+		}
+		if fetches.Empty() {
+			ends.look(ctx, client)
+		}
+		if ends.reached() || time.Since(idle) > endPatience { // in a group others may read the rest
 			return nil
 		}
 	}
 	return nil
-}
-
-// endPatience is how long --until-end waits for records that may not be there any more.
-const endPatience = 3 * time.Second
-
-// ends are the offsets that each partition is read to.
-type ends struct {
-	left map[string]map[int32]int64 // what is not reached yet
-	all  map[string]map[int32]int64
-}
-
-// findEnds asks where the partitions end, and which have nothing between where they are read from and there.
-func (c *consuming) findEnds(ctx context.Context, a *cluster, partitions map[string][]int32) (*ends, error) {
-	names := make([]string, 0, len(partitions))
-	for t := range partitions {
-		names = append(names, t)
-	}
-	b, err := listBounds(ctx, a, names...)
-	if err != nil {
-		return nil, err
-	}
-	if c.isolation == "read_committed" { // an open transaction is not waited for
-		if b.ends, err = a.ListCommittedOffsets(ctx, names...); err != nil {
-			return nil, err
-		}
-	}
-	from, err := c.start.resolver(ctx, a, b, names...)
-	if err != nil {
-		return nil, err
-	}
-	to := func(topic string, partition int32) (int64, error) {
-		_, end, err := b.of(topic, partition)
-		return end, err
-	}
-	if !c.until.IsZero() {
-		if to, err = (target{kind: targetTime, at: c.until}).resolver(ctx, a, b, names...); err != nil {
-			return nil, err
-		}
-	}
-	var committed map[string]map[int32]int64
-	if c.group != "" {
-		if committed, err = committedOffsets(ctx, a, c.group); err != nil {
-			return nil, err
-		}
-	}
-	e := &ends{left: map[string]map[int32]int64{}, all: map[string]map[int32]int64{}}
-	for t, ps := range partitions {
-		e.left[t], e.all[t] = map[int32]int64{}, map[int32]int64{}
-		for _, p := range ps {
-			start, _, err := b.of(t, p)
-			if err != nil {
-				return nil, err
-			}
-			at, err := from(t, p)
-			if err != nil {
-				return nil, err
-			}
-			if o, ok := committed[t][p]; ok {
-				at = o
-			}
-			end, err := to(t, p)
-			if err != nil {
-				return nil, err
-			}
-			e.all[t][p] = end
-			if max(at, start) < end {
-				e.left[t][p] = end
-			}
-		}
-	}
-	return e, nil
-}
-
-// before reports whether a record lies before the end of its partition, and notes that it was met.
-func (e *ends) before(r *kgo.Record) bool {
-	if end, ok := e.left[r.Topic][r.Partition]; ok && r.Offset+1 >= end {
-		delete(e.left[r.Topic], r.Partition)
-	}
-	end, ok := e.all[r.Topic][r.Partition]
-	return ok && r.Offset < end
-}
-
-func (e *ends) reached() bool {
-	for _, ps := range e.left {
-		if len(ps) > 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -99,8 +100,24 @@ func TestRecordFormats(t *testing.T) {
 	if got, want := string(recordAsJSON[0](nil, none)), `{"topic":"t","partition":0,"offset":0,"timestamp":null,"key":null,"value":"x"}`+"\n"; got != want {
 		t.Errorf("without a timestamp: got %s, want %s", got, want)
 	}
-	if f, err := parseRecordFormat("%d"); err != nil || string(f[0](nil, none)) != "none" {
+	if f, err := parseRecordFormat("%d"); err != nil || string(f[0](nil, none)) != "-" {
 		t.Errorf("without a timestamp: got %q (%v)", f[0](nil, none), err)
+	}
+}
+
+func TestTimesOfTheProtocol(t *testing.T) {
+	t.Parallel()
+	if at := timeOf(-1); at != nil {
+		t.Errorf("-1 is %v", at)
+	}
+	for ms, want := range map[int64]string{0: "1970-01-01T00:00:00Z", 1_700_000_000_001: "2023-11-14T22:13:20.001Z"} {
+		if at := timeOf(ms); at == nil || at.Format(time.RFC3339Nano) != want {
+			t.Errorf("%d is %v, want %s", ms, at, want)
+		}
+	}
+	row, err := json.Marshal(producerRow{Topic: "t", Last: timeOf(-1)})
+	if err != nil || !strings.Contains(string(row), `"last_timestamp":null`) {
+		t.Errorf("%s, %v", row, err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // recordFormatHelp says what a format may hold.
 const recordFormatHelp = `A format holds, as kcat's and rpk's do:
-  %t topic   %p partition   %o offset   %T timestamp in milliseconds   %d timestamp as RFC 3339, or none   %e leader epoch
+  %t topic   %p partition   %o offset   %T timestamp in milliseconds   %d timestamp as RFC 3339, or -   %e leader epoch
   %k key     %K its length  %s or %v value   %S or %V its length (-1: null)   %h headers, name=value,...   %% a percent sign
   \n \t \r \0 \\ and \xHH`
 
@@ -93,7 +93,7 @@ var recordPieces = map[byte]func(dst []byte, r *kgo.Record) []byte{
 	'T': func(dst []byte, r *kgo.Record) []byte { return strconv.AppendInt(dst, r.Timestamp.UnixMilli(), 10) },
 	'd': func(dst []byte, r *kgo.Record) []byte {
 		if !hasTimestamp(r) {
-			return append(dst, "none"...)
+			return append(dst, '-')
 		}
 		return r.Timestamp.UTC().AppendFormat(dst, recordTime)
 	},

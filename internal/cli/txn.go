@@ -87,10 +87,10 @@ func txnDescribe(brokers *string) *cobra.Command {
 					ID: t.TxnID, State: t.State, Producer: t.ProducerID, Epoch: t.ProducerEpoch, Coordinator: t.Coordinator,
 					Timeout: seconds(float64(t.TimeoutMillis) / 1000), Partitions: []string{},
 				}
-				if t.StartTimestamp > 0 {
-					at := time.UnixMilli(t.StartTimestamp)
-					age := seconds(time.Since(at).Seconds())
-					d.Started, d.Age = &at, &age
+				d.Started = timeOf(t.StartTimestamp)
+				if d.Started != nil && !strings.HasPrefix(t.State, "Complete") { // what is over has no age
+					age := seconds(time.Since(*d.Started).Seconds())
+					d.Age = &age
 				}
 				for _, ps := range t.Topics.Sorted() {
 					slices.Sort(ps.Partitions)
@@ -105,6 +105,15 @@ func txnDescribe(brokers *string) *cobra.Command {
 	return cmd
 }
 
+// timeOf is a time in milliseconds as the protocol has it, where -1 is none.
+func timeOf(ms int64) *time.Time {
+	if ms == -1 {
+		return nil
+	}
+	at := time.UnixMilli(ms).UTC()
+	return &at
+}
+
 func cmpErr(err, or error) error {
 	if err != nil {
 		return err
@@ -114,13 +123,13 @@ func cmpErr(err, or error) error {
 
 // producerRow is a producer that has written to a partition.
 type producerRow struct {
-	Topic     string    `json:"topic"`
-	Partition int32     `json:"partition"`
-	Producer  int64     `json:"producer_id" col:"PRODUCER-ID"`
-	Epoch     int16     `json:"producer_epoch" col:"EPOCH"`
-	Sequence  int32     `json:"last_sequence" col:"SEQUENCE"`
-	Last      time.Time `json:"last_timestamp" col:"LAST-WRITE"`
-	TxnStart  *int64    `json:"transaction_start_offset" col:"TXN-START"`
+	Topic     string     `json:"topic"`
+	Partition int32      `json:"partition"`
+	Producer  int64      `json:"producer_id" col:"PRODUCER-ID"`
+	Epoch     int16      `json:"producer_epoch" col:"EPOCH"`
+	Sequence  int32      `json:"last_sequence" col:"SEQUENCE"`
+	Last      *time.Time `json:"last_timestamp" col:"LAST-WRITE"` // none: its last batch has no timestamp
+	TxnStart  *int64     `json:"transaction_start_offset" col:"TXN-START"`
 }
 
 func txnProducers(brokers *string) *cobra.Command {
@@ -158,7 +167,7 @@ func txnProducers(brokers *string) *cobra.Command {
 					return refused(fmt.Sprintf("%s-%d", p.Topic, p.Partition), p.Err, p.ErrMessage)
 				}
 				for _, pr := range p.ActiveProducers.Sorted() {
-					row := producerRow{Topic: p.Topic, Partition: p.Partition, Producer: pr.ProducerID, Epoch: pr.ProducerEpoch, Sequence: pr.LastSequence, Last: time.UnixMilli(pr.LastTimestamp).UTC()}
+					row := producerRow{Topic: p.Topic, Partition: p.Partition, Producer: pr.ProducerID, Epoch: pr.ProducerEpoch, Sequence: pr.LastSequence, Last: timeOf(pr.LastTimestamp)}
 					if pr.CurrentTxnStartOffset >= 0 {
 						row.TxnStart = &pr.CurrentTxnStartOffset
 					}

@@ -9,7 +9,7 @@ import (
 )
 
 // A snapshot is, in big endian: u8 version 1, u8 state, i64 producer id, i16 epoch, i64 last producer id, i16 last epoch, i16 ended epoch, i64 timeout, i64 start, i64 last
-// change (all in milliseconds; the start is -1 without a transaction); uvarint number of topics, each: 16 bytes id, uvarint number of partitions,
+// change (all in milliseconds; the start is -1 before the first transaction); uvarint number of topics, each: 16 bytes id, uvarint number of partitions,
 // each a uvarint; uvarint number of groups, each: uvarint length, name.
 const (
 	snapshotVersion = 1

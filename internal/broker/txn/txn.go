@@ -81,7 +81,7 @@ type Transaction struct {
 	state          State
 	partitions     []Partition // sorted
 	groups         []string    // sorted
-	started        time.Time   // of the transaction
+	started        time.Time   // of the transaction, or of the last one when it is complete
 	updated        time.Time
 }
 
@@ -358,7 +358,7 @@ func (t *Transaction) finish(commit bool, markers int16, out *Output) {
 	if commit {
 		t.state = CompleteCommit
 	}
-	t.partitions, t.groups, t.started = nil, nil, time.Time{}
+	t.partitions, t.groups = nil, nil
 }
 
 // Described is what administrators see.
@@ -367,7 +367,7 @@ type Described struct {
 	ProducerID int64
 	Epoch      int16
 	Timeout    time.Duration
-	Started    time.Time // zero: no transaction is ongoing
+	Started    time.Time // of the transaction, or of the last one when it is complete; zero: there has been none since the producer started
 	Updated    time.Time
 	Partitions []Partition // the transaction's own: not to be changed
 	Groups     []string

@@ -227,3 +227,30 @@ func TestAZombieOfTheSecondProtocolDoesNotLearnTheEpoch(t *testing.T) {
 	s.want(End{ProducerID: 7, Epoch: 1}, OK, 1)
 	s.want(End{ProducerID: 7, Bump: true}, ProducerFenced, 1)
 }
+
+// TestACompleteTransactionSaysWhenItBegan, as Kafka's does; a producer that starts has had none yet.
+func TestACompleteTransactionSaysWhenItBegan(t *testing.T) {
+	t.Parallel()
+	s := newScript(t)
+	s.want(initial(-1), OK, 0)
+	if at := s.tx.Describe().Started; !at.IsZero() {
+		t.Errorf("before the first transaction: %v", at)
+	}
+	for _, commit := range []bool{true, false} {
+		s.now = s.now.Add(time.Minute)
+		began := s.now
+		s.want(add(0, 1), OK, 0)
+		s.now = s.now.Add(10 * time.Second)
+		s.want(End{ProducerID: 7, Epoch: 0, Commit: commit}, OK, 0)
+		if at := s.tx.Describe().Started; !at.Equal(began) {
+			t.Errorf("it began at %v, and says %v", began, at)
+		}
+		if wake := s.tx.Wake(); !wake.IsZero() {
+			t.Errorf("something is due at %v", wake)
+		}
+	}
+	s.want(initial(0), OK, 1)
+	if at := s.tx.Describe().Started; !at.IsZero() {
+		t.Errorf("after a start: %v", at)
+	}
+}
