@@ -1,6 +1,10 @@
 package interop
 
 import (
+	"fmt"
+	"io"
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/leat-io/leat/internal/broker"
+	"github.com/leat-io/leat/internal/budget"
+	"github.com/leat-io/leat/internal/door/kafka"
 	"github.com/leat-io/leat/internal/door/kafka/kafkatest"
 )
 
@@ -32,6 +38,101 @@ func TestAFetchDoesNotWaitForWhatItsLimitsKeepOut(t *testing.T) {
 			t.Errorf("isolation %d: %d bytes, code %d", committed, got, p.ErrorCode)
 		}
 	}
+}
+
+// TestSlowClientsHoldNoMemory has more clients ask for a lot, in small pieces, and take it slowly than there is memory for: no more than that is used,
+// everybody gets everything, and it is free again in the end.
+func TestSlowClientsHoldNoMemory(t *testing.T) {
+	t.Parallel()
+	const partitions, clients, limit = 200, 4, 512 << 10
+	memory := budget.New("test", 0)
+	n := kafkatest.Start(t, kafkatest.Options{Door: func(o *kafka.Options) { o.Memory, o.RequestMemory = memory, limit }})
+	if _, err := n.Broker.CreateTopic(within(t), broker.TopicSpec{Name: "t", Partitions: partitions}); err != nil {
+		t.Fatal(err)
+	}
+	w := dial(t, n)
+	value := func(p int) string { return strings.Repeat(strconv.Itoa(p)+" ", 5000) }
+	req := fetchRequest(12, "t", 0, 0)
+	for p := range partitions {
+		w.send(produceRequest(9, "t", int32(p), -1, batchOf(value(p))))
+		w.receive()
+		rp := req.Topics[0].Partitions[0]
+		rp.Partition = int32(p)
+		if p > 0 {
+			req.Topics[0].Partitions = append(req.Topics[0].Partitions, rp)
+		}
+	}
+	var slow []*raw
+	for range clients {
+		r := dial(t, n)
+		if err := r.nc.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+			t.Fatal(err)
+		}
+		r.send(req)
+		slow = append(slow, r)
+	}
+	var head [1]byte
+	for _, r := range slow { // all have an answer under way
+		if _, err := io.ReadFull(r.nc, head[:]); err != nil {
+			t.Fatal(err)
+		}
+		r.pushed = append(r.pushed, head[0])
+	}
+	for _, r := range slow {
+		_, resp := r.receive()
+		for _, p := range resp.(*kmsg.FetchResponse).Topics[0].Partitions {
+			var batch kmsg.RecordBatch
+			if err := batch.ReadFrom(p.RecordBatches); err != nil || !strings.Contains(string(batch.Records), value(int(p.Partition))) {
+				t.Fatalf("partition %d: code %d, %d bytes, %v", p.Partition, p.ErrorCode, len(p.RecordBatches), err)
+			}
+		}
+	}
+	if peak := memory.Peak(); peak > limit || peak == 0 {
+		t.Errorf("%d bytes of memory were used, of %d", peak, limit)
+	}
+	w.send(kmsg.NewPtrMetadataRequest()) // whatever was before it is done
+	w.receive()
+	for _, r := range slow {
+		r.send(kmsg.NewPtrMetadataRequest())
+		r.receive()
+	}
+	if used := memory.Used(); used != 0 {
+		t.Errorf("%d bytes are still in use", used)
+	}
+}
+
+// TestManyRequestsBeforeTheFirstAnswer has a client ask for much more than may wait in its queue before it reads: all of it is answered, in order.
+func TestManyRequestsBeforeTheFirstAnswer(t *testing.T) {
+	t.Parallel()
+	n := withTopic(t, kafkatest.Options{}, nil)
+	r := dial(t, n)
+	sent := make(chan struct{})
+	const requests = 100
+	req := kmsg.NewPtrMetadataRequest()
+	req.SetVersion(9)
+	for i := range 1000 {
+		topic := fmt.Sprintf("%s%d", strings.Repeat("no such topic ", 2), i)
+		req.Topics = append(req.Topics, kmsg.MetadataRequestTopic{Topic: &topic})
+	}
+	r.sent = map[int32]kmsg.Request{}
+	for i := range requests {
+		r.sent[int32(i+1)] = req
+	}
+	go func() {
+		defer close(sent)
+		for i := range requests {
+			if _, err := r.nc.Write(formatter.AppendRequest(nil, req, int32(i+1))); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for i := range requests {
+		if id, resp := r.receive(); id != int32(i+1) || len(resp.(*kmsg.MetadataResponse).Topics) != 1000 {
+			t.Fatalf("answer %d is to request %d", i+1, id)
+		}
+	}
+	<-sent
 }
 
 // TestALongPollBesideADeletion has a topic deleted and made again, and written to, while a fetch by its name waits: the fetch is answered, with the error or

@@ -26,6 +26,8 @@ type raw struct {
 	nc   net.Conn
 	next int32
 	sent map[int32]kmsg.Request
+
+	pushed []byte // read from the connection ahead of a frame
 }
 
 func dial(t *testing.T, n *kafkatest.Node) *raw {
@@ -72,7 +74,9 @@ func (r *raw) receive() (id int32, resp kmsg.Response) {
 func (r *raw) frame() (id int32, body []byte) {
 	r.t.Helper()
 	var head [8]byte
-	if _, err := io.ReadFull(r.nc, head[:]); err != nil {
+	n := copy(head[:], r.pushed)
+	r.pushed = nil
+	if _, err := io.ReadFull(r.nc, head[n:]); err != nil {
 		r.t.Fatal(err)
 	}
 	body = make([]byte, binary.BigEndian.Uint32(head[:])-4)

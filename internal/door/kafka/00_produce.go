@@ -46,6 +46,8 @@ var produceCalls = sync.Pool{New: func() any { return new(produceCall) }}
 // keepItems is how large a produceCall may be to be used again.
 const keepItems = 4096
 
+func (p *produceCall) heavy() bool { return false }
+
 func (p *produceCall) release() {
 	clear(p.items)
 	if cap(p.items) > keepItems || cap(p.topics) > keepItems {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leat-io/leat/internal/broker"
+	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/commitlog"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -26,6 +27,10 @@ func init() { register(api{key: keyFetch, min: 4, max: 18}) }
 
 // copyBelow is the size up to which records are copied into the response: a system call of their own would cost more, and the file is free again.
 const copyBelow = 32 << 10
+
+// Of one response so many bytes are copied freely. More are only while the memory of all connections has room, until they are sent: a client that takes
+// its time then holds files, which it shares with others, and no memory.
+const copyFreely = 64 << 10
 
 // fetched is one partition of a response.
 type fetched struct {
@@ -76,9 +81,33 @@ type fetchResponse struct {
 	sessionID int32
 	committed bool // the client asked for committed records only
 	parts     []fetched
+
+	memory *budget.Budget
+	copied int   // bytes of records
+	held   int64 // of the memory
 }
 
+// mayCopy takes what it needs to have n more bytes of records in the response, twice while it is put together.
+func (r *fetchResponse) mayCopy(n int) bool {
+	if r.copied += n; r.copied <= copyFreely {
+		return true
+	}
+	if !r.memory.TryAcquire(2 * int64(n)) {
+		r.copied -= n
+		return false
+	}
+	r.held += 2 * int64(n)
+	return true
+}
+
+// heavy says that the response is to be sent and forgotten soon.
+func (r *fetchResponse) heavy() bool { return r.held > 0 }
+
 func (r *fetchResponse) release() {
+	if r.held > 0 {
+		r.memory.Release(r.held)
+	}
+	r.copied, r.held = 0, 0
 	for i := range r.parts {
 		if r.parts[i].fromChunk {
 			r.parts[i].chunk.Release()
@@ -90,7 +119,7 @@ func (r *fetchResponse) release() {
 // fetch answers a fetch, waiting if need be.
 func (c *conn) fetch(ctx context.Context, req *kmsg.FetchRequest) (response, error) {
 	session, want, code := c.s.sessions.open(req)
-	resp := &fetchResponse{version: req.Version, code: code, committed: req.IsolationLevel == 1}
+	resp := &fetchResponse{version: req.Version, code: code, committed: req.IsolationLevel == 1, memory: c.s.memory}
 	if code != 0 {
 		return resp, nil
 	}
@@ -288,7 +317,7 @@ func (f *fetchRun) read(fp *fetchPartition) fetched {
 	switch n := chunk.Len(); {
 	case n == 0:
 		chunk.Release()
-	case n <= copyBelow:
+	case n <= copyBelow && f.resp.mayCopy(n):
 		out.records, err = chunk.AppendTo(make([]byte, 0, n))
 		chunk.Release()
 		if err != nil {

@@ -29,6 +29,9 @@ type conn struct {
 
 	stopping atomic.Bool
 
+	queued  atomic.Int64  // bytes of requests in the queue, without what is produced, which is not kept
+	drained chan struct{} // they have become less
+
 	// The reader's:
 	in        *bufio.Reader // small requests come with one system call; large ones pass it by
 	frame     []byte        // reused for small produce requests
@@ -47,6 +50,7 @@ type pending struct {
 	start    time.Time
 	produced *produceCall
 	run      func(ctx context.Context) (response, error)
+	size     int // of the request, if it is kept until then
 }
 
 // ready says that the answer has nothing to wait for.
@@ -58,6 +62,8 @@ type response interface {
 	appendTo(dst []byte) (body []byte, parts []part)
 	// release gives back what the response holds, written or not.
 	release()
+	// heavy says that it holds memory that others wait for, until it is sent.
+	heavy() bool
 }
 
 // part is a piece of a response that is not in its buffer: it comes where the buffer has reached the length at.
@@ -71,6 +77,7 @@ type plain struct{ kmsg.Response }
 
 func (p plain) appendTo(dst []byte) ([]byte, []part) { return p.AppendTo(dst), nil }
 func (plain) release()                               {}
+func (plain) heavy() bool                            { return false }
 
 type requestHeader struct {
 	key, version  int16
@@ -84,7 +91,7 @@ var errDrop = errors.New("the connection is closed")
 
 func newConn(s *Server, nc net.Conn) *conn {
 	ctx, cancel := context.WithCancel(s.ctx)
-	c := &conn{s: s, nc: nc, ctx: ctx, cancel: cancel, queue: make(chan pending, s.o.MaxInFlight), in: bufio.NewReaderSize(nc, 8<<10)}
+	c := &conn{s: s, nc: nc, ctx: ctx, cancel: cancel, queue: make(chan pending, s.o.MaxInFlight), drained: make(chan struct{}, 1), in: bufio.NewReaderSize(nc, 8<<10)}
 	c.remote = nc.RemoteAddr().String()
 	if host, _, err := net.SplitHostPort(c.remote); err == nil {
 		c.remote = "/" + host
@@ -258,8 +265,31 @@ func (c *conn) take(frame []byte) error {
 	if p.run == nil && p.produced == nil {
 		return nil // acks=0
 	}
+	if p.run != nil {
+		p.size = len(frame)
+		c.awaitRoom(p.size)
+	}
 	c.queue <- p // the writer empties the queue to the end, whatever happens to it
 	return nil
+}
+
+// queueBytes is how many bytes of requests wait in a connection's queue, if there is more than one.
+const queueBytes = smallFrame
+
+// awaitRoom waits until the queue has room for a request of n bytes: a client that asks, and does not take the answers, is read no further.
+func (c *conn) awaitRoom(n int) {
+	for {
+		if have := c.queued.Load(); have == 0 || have+int64(n) <= queueBytes {
+			c.queued.Add(int64(n))
+			return
+		}
+		select {
+		case <-c.drained:
+		case <-c.ctx.Done(): // nothing is answered any more, or what was read is
+			c.queued.Add(int64(n))
+			return
+		}
+	}
 }
 
 // readFrame reads a frame of which head is there already, into buf as far as that has room, growing as it arrives.
@@ -399,6 +429,13 @@ func (c *conn) writeLoop() error {
 		if err := c.answer(&p); err != nil {
 			return err
 		}
+		if p.size > 0 {
+			c.queued.Add(-int64(p.size))
+			select {
+			case c.drained <- struct{}{}:
+			default:
+			}
+		}
 		if len(c.queue) == 0 || len(c.out) >= smallFrame {
 			if err := c.flush(); err != nil {
 				return err
@@ -437,6 +474,9 @@ func (c *conn) answer(p *pending) error {
 	c.out = buf
 	if len(parts) > 0 {
 		err = c.write(parts)
+	}
+	if err == nil && resp.heavy() {
+		err = c.flush()
 	}
 	c.s.metrics.wrote(4 + size)
 	c.s.metrics.request(p.header.key, time.Since(p.start))
