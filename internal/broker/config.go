@@ -56,15 +56,19 @@ var TopicConfigs = []ConfigDef{
 	{"min.cleanable.dirty.ratio", "0.5", ConfigDouble, "share of uncompacted log from which on compaction runs", ratio},
 	{"min.compaction.lag.ms", "0", ConfigLong, "time a record stays uncompacted", atLeast(0)},
 	{"min.insync.replicas", "1", ConfigInt, "has no effect: there is one replica", within(1, math.MaxInt32)},
-	{"preallocate", "false", ConfigBool, "has no effect", oneOf("true", "false")},
-	{"remote.storage.enable", "false", ConfigBool, "nothing is tiered", oneOf("false")},
-	{"retention.bytes", "-1", ConfigLong, "size a partition is kept below; -1: no limit", atLeast(-1)},
+	{"preallocate", "false", ConfigBool, "has no effect", boolean},
+	{"remote.copy.lag.bytes", "0", ConfigLong, "has no effect: nothing is tiered", atLeast(-1)},
+	{"remote.copy.lag.ms", "0", ConfigLong, "has no effect: nothing is tiered", atLeast(-1)},
+	{"remote.log.copy.disable", "false", ConfigBool, "has no effect: nothing is tiered", boolean},
+	{"remote.log.delete.on.disable", "false", ConfigBool, "has no effect: nothing is tiered", boolean},
+	{"remote.storage.enable", "false", ConfigBool, "nothing is tiered", never},
+	{"retention.bytes", "-1", ConfigLong, "size a partition is kept below; negative: no limit", atLeast(math.MinInt64)},
 	{"retention.ms", "604800000", ConfigLong, "age at which records are deleted; -1: never", atLeast(-1)},
 	{"segment.bytes", "1073741824", ConfigInt, "size at which a new segment begins", within(1<<20, math.MaxInt32)},
 	{"segment.index.bytes", "10485760", ConfigInt, "has no effect: indexes grow as needed", within(4, math.MaxInt32)},
 	{"segment.jitter.ms", "0", ConfigLong, "how much earlier than segment.ms a segment may begin, different for each partition", atLeast(0)},
 	{"segment.ms", "604800000", ConfigLong, "age at which a new segment begins", atLeast(1)},
-	{"unclean.leader.election.enable", "false", ConfigBool, "has no effect: there is one replica", oneOf("true", "false")},
+	{"unclean.leader.election.enable", "false", ConfigBool, "has no effect: there is one replica", boolean},
 }
 
 // internalSegmentBytes goes before segment.bytes, is not shown, and may be smaller: for tests, as in Kafka, which has it under this name.
@@ -102,7 +106,7 @@ func CheckConfigs(configs map[string]string) error {
 			def, _ := topicConfig(name)
 			v = def.Default
 		}
-		n, _ := strconv.ParseInt(v, 10, 64)
+		n, _ := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
 		return n
 	}
 	if lo, hi := lag("min.compaction.lag.ms"), lag("max.compaction.lag.ms"); lo > hi {
@@ -146,7 +150,7 @@ func parseSettings(configs, defaults map[string]string) settings {
 		return def.Default
 	}
 	num := func(name string) int64 {
-		n, _ := strconv.ParseInt(get(name), 10, 64)
+		n, _ := strconv.ParseInt(strings.TrimSpace(get(name)), 10, 64)
 		return n
 	}
 	s := settings{
@@ -161,7 +165,7 @@ func parseSettings(configs, defaults map[string]string) settings {
 	if n := num(internalSegmentBytes.Name); n > 0 {
 		s.segmentBytes = n
 	}
-	s.dirtyRatio, _ = strconv.ParseFloat(get("min.cleanable.dirty.ratio"), 64)
+	s.dirtyRatio, _ = strconv.ParseFloat(strings.TrimSpace(get("min.cleanable.dirty.ratio")), 64)
 	s.codec, s.recompresses = codecs[get("compression.type")]
 	for policy := range strings.SplitSeq(get("cleanup.policy"), ",") {
 		switch strings.TrimSpace(policy) {
@@ -174,9 +178,11 @@ func parseSettings(configs, defaults map[string]string) settings {
 	return s
 }
 
+// The checks take what Kafka's take: numbers and booleans may have spaces around them.
+
 func within(lo, hi int64) func(string) error {
 	return func(v string) error {
-		n, err := strconv.ParseInt(v, 10, 64)
+		n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
 		if err != nil {
 			return fmt.Errorf("not a whole number")
 		}
@@ -189,7 +195,7 @@ func within(lo, hi int64) func(string) error {
 
 func atLeast(lo int64) func(string) error {
 	return func(v string) error {
-		n, err := strconv.ParseInt(v, 10, 64)
+		n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
 		if err != nil {
 			return fmt.Errorf("not a whole number")
 		}
@@ -209,8 +215,23 @@ func oneOf(values ...string) func(string) error {
 	}
 }
 
+func boolean(v string) error {
+	if v = strings.TrimSpace(v); !strings.EqualFold(v, "true") && !strings.EqualFold(v, "false") {
+		return fmt.Errorf("must be true or false")
+	}
+	return nil
+}
+
+// never takes a boolean that is false.
+func never(v string) error {
+	if err := boolean(v); err != nil || strings.EqualFold(strings.TrimSpace(v), "false") {
+		return err
+	}
+	return fmt.Errorf("can only be false")
+}
+
 func gzipLevel(v string) error {
-	if v == "-1" {
+	if strings.TrimSpace(v) == "-1" {
 		return nil
 	}
 	return within(1, 9)(v)
@@ -231,7 +252,7 @@ func throttled(v string) error {
 }
 
 func ratio(v string) error {
-	f, err := strconv.ParseFloat(v, 64)
+	f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
 	if err != nil || !(f >= 0 && f <= 1) {
 		return fmt.Errorf("must be a number between 0 and 1")
 	}

@@ -137,7 +137,7 @@ func (gs *Groups) consumerConfigOf(configs map[string]string) group.ConsumerConf
 	o := &gs.b.o
 	cfg := group.ConsumerConfig{Session: o.ConsumerSessionTimeout, Heartbeat: o.ConsumerHeartbeat, Assignment: o.ConsumerAssignment, MaxMembers: o.MaxGroupSize, Classic: gs.cfg}
 	set := func(d *time.Duration, name string) {
-		if n, err := strconv.ParseInt(configs[name], 10, 64); err == nil {
+		if n, err := strconv.ParseInt(strings.TrimSpace(configs[name]), 10, 64); err == nil {
 			*d = time.Duration(n) * time.Millisecond
 		}
 	}

@@ -20,6 +20,7 @@ var nodeDefaults = map[string]string{
 	"segment.jitter.ms": "log.roll.jitter.ms", "unclean.leader.election.enable": "unclean.leader.election.enable",
 	// No node-wide default:
 	"follower.replication.throttled.replicas": "", "leader.replication.throttled.replicas": "", "remote.storage.enable": "",
+	"remote.copy.lag.bytes": "", "remote.copy.lag.ms": "", "remote.log.copy.disable": "", "remote.log.delete.on.disable": "",
 }
 
 // NodeDefaultOf is the name of the node's setting that a topic's falls back to; false if there is none.
@@ -115,7 +116,7 @@ func (o *Options) SetNodeConfig(name, value string) error {
 		if err := within(c.min, most)(value); err != nil {
 			return wrong(err)
 		}
-		n, _ := strconv.ParseInt(value, 10, 64)
+		n, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 		c.set(o, n)
 		return nil
 	}
@@ -126,7 +127,7 @@ func (o *Options) SetNodeConfig(name, value string) error {
 		if err := within(-1, math.MaxInt64/ms)(value); err != nil {
 			return wrong(err)
 		}
-		n, _ := strconv.ParseInt(value, 10, 64)
+		n, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
 		if n < 0 {
 			return o.SetNodeConfig("log.retention.ms", "-1")
 		}
