@@ -367,9 +367,10 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// settle moves the epoch after members were removed, so that those who are left are told, and does what has become due.
+// settle moves the epoch after members were removed, so that those who are left are told, and does what has become due. Which topics there are is not known
+// after a restart, until a member is heard of: what is due then waits for that.
 func (c *Consumer) settle(now time.Time) {
-	if c.stale || c.targetEpoch != c.epoch {
+	if c.stale || c.targetEpoch != c.epoch && c.topics != noTopics {
 		c.refresh(now, c.topics)
 	}
 }

@@ -133,6 +133,24 @@ func TestAssignmentsKeepTheirDistance(t *testing.T) {
 	if b.Epoch != 3 || c.Epoch != 3 || b.Assignment.size() != 2 || c.Assignment.size() != 2 {
 		t.Fatalf("%+v %+v", b, c)
 	}
+	// After a restart that came within the interval nobody knows the topics at first.
+	s.want(s.join("E", "a"), 3, Partitions{})
+	changes := s.c.Changes()
+	back, err := RestoreConsumer(cfg, changes.Group, s.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, raw := range changes.Members {
+		if err := back.RestoreMember(id, raw, s.now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.c = back
+	s.c.Tick(s.now)
+	if r := s.keep("E", 3); r.Epoch != 4 || s.c.TargetEpoch() != 4 || s.c.members["E"].Target.size() == 0 || s.c.members["A"].Target.size() == 0 {
+		t.Fatalf("%+v, target %d: %v", r, s.c.TargetEpoch(), s.c.members["E"].Target)
+	}
+	s.say(&ConsumerHeartbeat{MemberID: "E", Epoch: EpochLeave, Rebalance: -1})
 	// The last one to leave ends the wait.
 	for _, id := range []string{"A", "B", "C"} {
 		s.say(&ConsumerHeartbeat{MemberID: id, Epoch: EpochLeave, Rebalance: -1})
