@@ -31,7 +31,12 @@ const (
 	phaseRest
 )
 
-const writeBufferBytes = 4 << 20
+// writeBufferBytes is what goes to the file system at once, unless a fragment is larger: small enough to stay in a core's cache between the copy into it and the
+// kernel's out of it.
+const writeBufferBytes = 256 << 10
+
+// keepBufferBytes is how large a buffer is kept for the next group: only the last fragment of a unit with very many entries takes more.
+const keepBufferBytes = 4 << 20
 
 func (j *Journal) runWriter() {
 	defer j.stopped.Done()
@@ -249,7 +254,7 @@ func (j *Journal) flush() error {
 	}
 	w.at += int64(len(w.buf))
 	w.buf = w.buf[:0]
-	if cap(w.buf) > 2*writeBufferBytes {
+	if cap(w.buf) > keepBufferBytes {
 		w.buf = nil
 	}
 	return nil
