@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"testing"
@@ -77,6 +78,17 @@ func TestGoTestLines(t *testing.T) {
 `
 	got := goResults(out, nil, "TestSuite")
 	want := []result{{name: "TestA"}, {name: "TestB", outcome: failed, why: "b_test.go:1: broken"}, {name: "TestC", outcome: absent, why: "c_test.go:1: needs more"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestATestThatHangs(t *testing.T) {
+	t.Parallel()
+	out := "=== RUN   TestA\n--- PASS: TestA (0.00s)\n=== RUN   TestSuite\n=== RUN   TestSuite/TestC\n    c_test.go:1: delivered 7 of 8\n" +
+		"panic: test timed out after 6m0s\n\trunning tests:\n\t\tTestSuite (6m0s)\n\t\tTestSuite/TestC (5m30s)\n\ngoroutine 1 [running]:\n"
+	got := goResults(out, errors.New("exit status 2"), "TestSuite")
+	want := []result{{name: "TestA"}, {name: "hung: TestC", outcome: failed, why: "c_test.go:1: delivered 7 of 8"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -54,14 +54,21 @@ func kgoTests(ctx context.Context, e *env, b *broker) []result {
 	return slices.Concat(results...)
 }
 
-var goLine = regexp.MustCompile(`^( *)--- (PASS|FAIL|SKIP): (\S+) \(`)
+var (
+	goLine = regexp.MustCompile(`^( *)--- (PASS|FAIL|SKIP): (\S+) \(`)
+	atLine = regexp.MustCompile(`^\t\t(\S+) \(\S+\)$`) // behind the panic of a run whose time is up
+)
+
+// hung begins the name of the result of a test that did not end.
+const hung = "hung: "
 
 // goResults reads what `go test -v` prints. A test with subtests counts as one, but for the one named suite, whose subtests
-// count each; a message printed in a test that failed or was skipped is its why.
+// count each; a message printed in a test that failed or was skipped is its why. A run whose time was up has one more result, for what it was at; what would
+// have come behind it is missing.
 func goResults(out string, err error, suite string) []result {
 	var results []result
 	said := map[string][]string{}
-	current := ""
+	current, stuck := "", ""
 	lines := bufio.NewScanner(strings.NewReader(out))
 	lines.Buffer(nil, 1<<22)
 	for lines.Scan() {
@@ -72,6 +79,9 @@ func goResults(out string, err error, suite string) []result {
 		}
 		m := goLine.FindStringSubmatch(l)
 		if m == nil {
+			if r := atLine.FindStringSubmatch(l); r != nil {
+				stuck = r[1] // the last one is the innermost
+			}
 			if strings.HasPrefix(l, "    ") { // the last lines of a test that fails say why
 				said[current] = append(said[current], strings.TrimSpace(l))
 				said[current] = said[current][max(0, len(said[current])-3):]
@@ -100,6 +110,9 @@ func goResults(out string, err error, suite string) []result {
 		if r.outcome != passed {
 			results[i].why = oneLine(strings.Join(append(said[r.name], said[suite+"/"+r.name]...), "; "))
 		}
+	}
+	if stuck != "" && err != nil {
+		return append(results, result{name: hung + strings.TrimPrefix(stuck, suite+"/"), outcome: failed, why: oneLine(strings.Join(said[stuck], "; "))})
 	}
 	if err != nil && len(failures(results)) == 0 {
 		results = append(results, check("the run as a whole", err))
@@ -152,11 +165,15 @@ func confluentGoTests(ctx context.Context, e *env, b *broker) []result {
 			extra = []string{"TEST_CONSUMER_GROUP_PROTOCOL=" + run.protocol}
 		}
 		tests := func(only ...string) []result {
-			args := append([]string{"-test.v", "-test.timeout=14m", "-test.run=^" + run.test + "$"}, only...)
+			args := append([]string{"-test.v", "-test.timeout=6m", "-test.run=^" + run.test + "$"}, only...)
 			out, err := e.output(ctx, filepath.Join(src, "kafka"), extra, bin, args...)
 			return goResults(out, err, "TestIntegration")
 		}
-		for _, r := range tests() {
+		first := tests()
+		if n := len(first); n > 0 && strings.HasPrefix(first[n-1].name, hung) {
+			first = tests() // for the sake of those behind it; see below
+		}
+		for _, r := range first {
 			// Some race with themselves, as librdkafka does when it learns of a topic while messages for it are queued (its issue 2033).
 			if r.outcome == failed && run.test == "TestIntegration" {
 				if again := tests("-testify.m=^" + r.name + "$"); len(again) == 1 && again[0].outcome == passed {

@@ -239,6 +239,6 @@ func suites() []suite {
 		{name: "platformatic", title: "@platformatic/kafka, npm", timeout: 5 * time.Minute, ready: nodeReady, run: node("platformatic.mjs")},
 		{name: "sarama", title: "Sarama", short: true, timeout: 3 * time.Minute, ready: nothing, run: sarama},
 		{name: "kgo", title: "franz-go's own tests (`pkg/kgo`)", short: true, timeout: 15 * time.Minute, ready: nothing, run: kgoTests},
-		{name: "confluent-go", title: "confluent-kafka-go's own integration tests (librdkafka)", timeout: 15 * time.Minute, ready: needs("gcc"), run: confluentGoTests},
+		{name: "confluent-go", title: "confluent-kafka-go's own integration tests (librdkafka)", timeout: 25 * time.Minute, ready: needs("gcc"), run: confluentGoTests},
 	}
 }
