@@ -10,7 +10,8 @@
 //
 // What always holds:
 //   - Responses of a connection come in the order of its requests.
-//   - No length from the wire is believed before it is bounded, and the memory of requests that are being read is bounded over all connections.
+//   - No length from the wire is believed before it is bounded. The memory of requests that are being read, and of records that wait in memory to be sent,
+//     is bounded over all connections; what a client has asked for without taking the answers, for each.
 //   - A panic, a malformed frame or a client that does not read ends its own connection and nothing else.
 //   - On the way of a produced record nothing is allocated per record.
 package kafka
@@ -47,7 +48,7 @@ type Options struct {
 	Advertise string
 
 	MaxRequestBytes int32          // of one frame; default 100 MiB, as Kafka's socket.request.max.bytes
-	RequestMemory   int64          // of frames being read, over all connections; default 256 MiB
+	RequestMemory   int64          // of frames being read and of records being sent, over all connections; default 256 MiB
 	Memory          *budget.Budget // what these are accounted in, of the limit RequestMemory; nil accounts for the door alone
 	MaxInFlight     int            // requests of one connection that wait for their response; default 128
 	MaxConnections  int            // default 10,000
