@@ -70,6 +70,9 @@ func (i *Island) Attach(spec JobSpec) (err error) {
 		}
 		made[k] = n
 	}
+	if err := i.foldBefore(j); err != nil {
+		return fmt.Errorf("%s: %w", spec.Name, err)
+	}
 	i.jobs = append(i.jobs, j)
 	i.byID[spec.ID] = j
 	if j.first {

@@ -16,11 +16,13 @@ func workerOf(group, workers int) int { return group * workers / keyGroups }
 
 // exchange sends rows to the workers that own their keys.
 type exchange struct {
-	n     *node
-	keys  []int
-	types []column.Type
-	pool  column.Pool
-	send  []exchangeSender // by worker
+	n        *node
+	keys     []int
+	types    []column.Type
+	pool     column.Pool
+	partials column.Pool
+	send     []exchangeSender // by worker
+	into     *node            // the aggregate whose rows are folded before they are sent, nil if they are not
 }
 
 // exchangeSender is what one worker has not sent yet.
@@ -29,6 +31,7 @@ type exchangeSender struct {
 	hashes  []uint64
 	rows    [][]int32 // by destination, of the batch at hand
 	listed  bool      // in the worker's list of exchanges to flush
+	folder  *folder   // nil until the first rows that may be folded
 }
 
 func newExchange(n *node, keys []int, types []column.Type, workers int) *exchange {
@@ -36,8 +39,8 @@ func newExchange(n *node, keys []int, types []column.Type, workers int) *exchang
 	return x
 }
 
-// route splits b by owner and sends batches that are full.
-func (w *worker) route(x *exchange, b *column.Batch) {
+// route folds b, or splits it by owner and sends batches that are full.
+func (w *worker) route(x *exchange, b *column.Batch) error {
 	s := &x.send[w.id]
 	workers := len(x.send)
 	if s.pending == nil {
@@ -48,9 +51,14 @@ func (w *worker) route(x *exchange, b *column.Batch) {
 		s.listed = true
 		w.sending[x.n.depth] = append(w.sending[x.n.depth], x)
 	}
+	if x.into != nil {
+		if folded, err := w.fold(x, s, b); folded || err != nil {
+			return err
+		}
+	}
 	if len(x.keys) == 0 {
 		w.stage(x, s, 0, b, nil)
-		return
+		return nil
 	}
 	s.hashes = rowenc.HashRows(b, x.keys, s.hashes)
 	for d := range s.rows {
@@ -65,6 +73,7 @@ func (w *worker) route(x *exchange, b *column.Batch) {
 			w.stage(x, s, d, b, rows)
 		}
 	}
+	return nil
 }
 
 // stage adds rows of b (all if rows is nil) to what goes to worker d.
@@ -81,7 +90,7 @@ func (w *worker) stage(x *exchange, s *exchangeSender, d int, b *column.Batch, r
 	}
 	if p.Len >= column.MaxRows {
 		s.pending[d] = nil
-		w.send(x, d, p)
+		w.send(message{exchange: x, batch: p}, d)
 	}
 }
 
@@ -90,10 +99,13 @@ func (w *worker) flushExchanges(depth int) {
 	for _, x := range w.sending[depth] {
 		s := &x.send[w.id]
 		s.listed = false
+		if s.folder != nil {
+			w.flushFolded(x, s.folder)
+		}
 		for d, p := range s.pending {
 			if p != nil {
 				s.pending[d] = nil
-				w.send(x, d, p)
+				w.send(message{exchange: x, batch: p}, d)
 			}
 		}
 	}
@@ -101,11 +113,10 @@ func (w *worker) flushExchanges(depth int) {
 }
 
 // send gives worker d a batch, which is now its own.
-func (w *worker) send(x *exchange, d int, b *column.Batch) {
-	size := int64(b.MemSize()) + 256
-	depth := x.n.depth + 1
-	w.isl.inflight[depth].Add(size)
-	m := message{exchange: x, batch: b, size: size}
+func (w *worker) send(m message, d int) {
+	m.size = int64(m.batch.MemSize()) + 256
+	depth := m.exchange.n.depth + 1
+	w.isl.inflight[depth].Add(m.size)
 	if d == w.id {
 		w.queue[depth].push(m)
 		return

@@ -11,6 +11,7 @@ import (
 type message struct {
 	exchange *exchange
 	batch    *column.Batch
+	partial  bool // the batch has folded rows
 	size     int64
 	next     int // the edge of the exchange that the batch is at
 

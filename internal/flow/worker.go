@@ -8,6 +8,7 @@ import (
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/flow/operator"
+	"github.com/leat-io/leat/internal/flow/operator/aggregate"
 )
 
 // worker runs the whole graph over its share of the keys. Step does one piece of work and never waits.
@@ -24,6 +25,7 @@ type worker struct {
 	sending [][]*exchange   // by depth: exchanges with unsent rows
 	touched []instanceHeap  // by depth: instances that wait for their end of epoch
 	dones   []int           // by depth: workers that are done with it
+	folded  int64           // bytes of rows that are folded for all exchanges
 	depth   int             // the lowest depth that this worker is not done with
 	times   []partitionTime // of all workers, complete when all are done with depth 0
 	timed   bool            // watermarks of this epoch are known
@@ -108,14 +110,21 @@ func (w *worker) pushFront(d int) bool {
 	x := m.exchange
 	w.reach(w.at(x.n))
 	for m.next < len(x.n.outs) {
-		if !w.deliver(x.n.outs[m.next], m.batch, false) {
+		e := x.n.outs[m.next]
+		if m.partial {
+			e.port = aggregate.Partials
+		}
+		if !w.deliver(e, m.batch, false) {
 			return true
 		}
 		m.next++
 	}
-	size, b := m.size, m.batch
+	size, b, pool := m.size, m.batch, &x.pool
+	if m.partial {
+		pool = &x.partials
+	}
 	w.queue[d].pop()
-	x.pool.Put(b)
+	pool.Put(b)
 	w.isl.release(d, size)
 	return true
 }
@@ -301,8 +310,7 @@ func (w *worker) pushTo(e edge, b *column.Batch, direct bool) (bool, error) {
 		if len(w.isl.workers) == 1 {
 			return true, (*output)(in).Push(b)
 		}
-		w.route(to.exchange, b)
-		return true, nil
+		return true, w.route(to.exchange, b)
 	}
 	w.touch(in)
 	if in.op == nil {

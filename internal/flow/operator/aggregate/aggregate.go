@@ -24,38 +24,16 @@ import (
 	"github.com/leat-io/leat/internal/state"
 )
 
-// call is one aggregate call with where its state is.
-type call struct {
-	p       plan.Call
-	acc     accumulator // nil: in a section
-	at      int         // of the fixed part
-	sec     sectioned
-	section int
-	ret     *retracted
-	arg     int // -1: none
-}
-
 // Aggregate is the operator.
 type Aggregate struct {
+	layout
 	env    *operator.Env
 	p      *plan.Aggregate
-	calls  []call
-	fixed  int
-	tails  int
-	global bool
 	groups *state.Point
-	keyOf  []int // input columns in the order of the stored key
-	outOf  []int // output column of each of keyOf
-	show   *display
-	empty  []byte // a new group's row
 
-	keys rowenc.Keys
 	skey state.Keys
 	refs []state.Ref
 	vals [][]byte
-	sel  []filtered
-	rows []int32
-	all  []int32
 
 	scratch, body []byte
 	types         []column.Type
@@ -63,8 +41,7 @@ type Aggregate struct {
 	clean         column.Batch
 	owned         []uint64
 
-	held      column.Batch // rows of the epoch whose groups are yet to be looked for
-	heldBytes int64
+	rowsHeld, partsHeld held // of the epoch, whose groups are yet to be looked for
 
 	watermark int64 // windows that end at or below it are closed
 	phase     int
@@ -82,81 +59,30 @@ type Aggregate struct {
 	doPanes  bool
 }
 
-// filtered are the rows of the batch at hand that a filter column lets through.
-type filtered struct {
-	col  int
-	done bool
-	rows []int32
-}
-
 // New makes an aggregate over input rows of the given types. watermark is what the operator's watermark had reached before.
 func New(env *operator.Env, p *plan.Aggregate, in, out []column.Type, appendOnly bool, watermark int64) (*Aggregate, error) {
-	a := &Aggregate{env: env, p: p, global: len(p.Groups) == 0, types: out, fixed: 8, watermark: watermark}
+	l, err := newLayout(p, in, appendOnly)
+	if err != nil {
+		return nil, err
+	}
+	a := &Aggregate{layout: l, env: env, p: p, types: out, watermark: watermark}
 	if len(out) != len(p.Groups)+len(p.Calls) {
 		return nil, fmt.Errorf("%d output columns for %d groups and %d calls", len(out), len(p.Groups), len(p.Calls))
 	}
-	windowed := p.WindowEnd >= 0 && !a.global
-	if windowed {
-		a.keyOf, a.outOf = append(a.keyOf, p.Groups[p.WindowEnd]), append(a.outOf, p.WindowEnd)
-		if p.WindowStart >= 0 {
-			a.keyOf, a.outOf = append(a.keyOf, p.Groups[p.WindowStart]), append(a.outOf, p.WindowStart)
-		}
-	}
-	for i, g := range p.Groups {
-		if !windowed || i != p.WindowEnd && i != p.WindowStart {
-			a.keyOf, a.outOf = append(a.keyOf, g), append(a.outOf, i)
-		}
-		if !rowenc.KeepsDisplay(in[g]) {
-			if a.show == nil {
-				a.show = &display{least: appendOnly}
-				a.tails = 1 // section 0
-			}
-			a.show.cols = append(a.show.cols, g)
-			a.show.types = append(a.show.types, in[g])
-		}
-	}
 	ordered := 0
-	for _, c := range p.Calls {
-		x := call{p: c, arg: -1}
-		if len(c.Args) > 0 {
-			x.arg = c.Args[0]
+	for i := range a.calls {
+		c := &a.calls[i]
+		if c.ret == nil {
+			continue
 		}
-		var err error
-		if x.acc, err = newAccumulator(&c, appendOnly); err != nil {
-			return nil, err
-		}
-		if x.acc != nil {
-			if _, ok := x.acc.(counter); ok && x.arg < 0 && c.Filter < 0 {
-				x.at = 0 // count(*) is the group's own count
-				x.acc = rowCount{}
-			} else {
-				x.at = a.fixed
-				a.fixed += x.acc.width()
-			}
-		} else {
-			x.section = a.tails
-			a.tails++
-			largest := c.Func == "max"
-			switch {
-			case c.Func == "sum" || c.Func == "avg":
-				x.sec = &numericSum{avg: c.Func == "avg"}
-			case appendOnly:
-				x.sec = &kept{max: largest}
-			default:
-				ordered++
-				spec := env.Spec(ordered, fmt.Sprintf("%s %d", c.Func, ordered))
-				spec.Windowed = windowed
-				x.ret = &retracted{kept: kept{max: largest}, table: env.Tables.Ordered(spec)}
-				x.sec = &x.ret.kept
-			}
-		}
-		a.calls = append(a.calls, x)
+		ordered++
+		spec := env.Spec(ordered, fmt.Sprintf("%s %d", c.p.Func, ordered))
+		spec.Windowed = a.windowed
+		c.ret.table = env.Tables.Ordered(spec)
 	}
 	spec := env.Spec(0, "groups")
-	spec.Windowed = windowed
+	spec.Windowed = a.windowed
 	a.groups = env.Tables.Point(spec)
-	a.empty = make([]byte, a.fixed+4*a.tails)
-	a.all = everyRow
 	if p.Hop != nil {
 		if p.WindowStart < 0 || p.WindowEnd < 0 {
 			return nil, fmt.Errorf("panes need the window's bounds among the groups")
@@ -168,30 +94,22 @@ func New(env *operator.Env, p *plan.Aggregate, in, out []column.Type, appendOnly
 	return a, nil
 }
 
-// everyRow are the rows of a batch of the usual size. All aggregates share it, so that one without input costs little; nobody writes to it.
-var everyRow = func() []int32 {
-	rows := make([]int32, column.MaxRows)
-	for i := range rows {
-		rows[i] = int32(i)
-	}
-	return rows[:column.MaxRows:column.MaxRows]
-}()
-
-// rowCount is count(*): what every group counts anyway.
-type rowCount struct{}
-
-func (rowCount) width() int                                             { return 0 }
-func (rowCount) update([][]byte, int, *column.Vector, []int32, []int64) {}
-func (rowCount) merge(_, _ []byte)                                      {}
-func (rowCount) result(v []byte, dst *column.Vector) error {
-	dst.AppendInt64(get(v, 0))
-	return nil
-}
-
-func (a *Aggregate) windowed() bool { return a.p.WindowEnd >= 0 && !a.global }
+// The input ports.
+const (
+	// Rows takes rows of the aggregate's input.
+	Rows = iota
+	// Partials takes what Folds have made of such rows: batches of PartialTypes.
+	Partials
+)
 
 // Push is operator.Operator's. It always takes the whole batch.
-func (a *Aggregate) Push(_ int, b *column.Batch, _ operator.Output) (bool, error) {
+func (a *Aggregate) Push(port int, b *column.Batch, _ operator.Output) (bool, error) {
+	switch {
+	case port == Partials && a.p.Hop != nil:
+		return true, a.pushPartialPanes(b)
+	case port == Partials:
+		return true, a.addPartials(b)
+	}
 	a.env.Counts.RowsProcessed += int64(b.Len)
 	if a.p.Hop != nil {
 		return true, a.pushPanes(b)
@@ -199,41 +117,57 @@ func (a *Aggregate) Push(_ int, b *column.Batch, _ operator.Output) (bool, error
 	return true, a.add(b)
 }
 
+// held are rows that wait until it pays to look for their groups in the database.
+type held struct {
+	rows  column.Batch
+	bytes int64
+}
+
+// maxHeld bounds what is held: beyond it wide rows go to their groups in smaller lots.
+const maxHeld = 8 << 20
+
+// hold keeps the rows of b, and says whether they are enough.
+func (h *held) hold(t *state.Tables, b *column.Batch) (enough bool) {
+	if h.rows.Len == 0 {
+		h.rows.ResetLike(b)
+	}
+	h.rows.Append(b)
+	size := int64(h.rows.MemSize())
+	t.Hold(size - h.bytes)
+	h.bytes = size
+	return h.rows.Len >= t.Batch() || size >= maxHeld
+}
+
+// clear lets go of the rows.
+func (h *held) clear(t *state.Tables) {
+	t.Hold(-h.bytes)
+	h.bytes = 0
+	if h.rows.MemSize() > maxHeld/8 {
+		h.rows = column.Batch{}
+	} else {
+		h.rows.Len = 0
+	}
+}
+
 // add brings the rows of b into their groups: now, or, if groups may have to be read from the database, together with those that come
 // after them.
 func (a *Aggregate) add(b *column.Batch) error {
-	if a.held.Len == 0 && a.groups.Complete() {
+	if a.rowsHeld.rows.Len == 0 && a.groups.Complete() {
 		return a.update(b)
 	}
-	if a.held.Len == 0 {
-		a.held.ResetLike(b)
-	}
-	a.held.Append(b)
-	size := int64(a.held.MemSize())
-	a.env.Tables.Hold(size - a.heldBytes)
-	a.heldBytes = size
-	if a.held.Len < a.env.Tables.Batch() && size < maxHeld {
+	if !a.rowsHeld.hold(a.env.Tables, b) {
 		return nil
 	}
 	return a.updateHeld()
 }
 
-// maxHeld bounds what add keeps: beyond it wide rows go to their groups in smaller lots.
-const maxHeld = 8 << 20
-
 // updateHeld brings the rows that add has kept into their groups.
 func (a *Aggregate) updateHeld() error {
-	if a.held.Len == 0 {
+	if a.rowsHeld.rows.Len == 0 {
 		return nil
 	}
-	err := a.update(&a.held)
-	a.env.Tables.Hold(-a.heldBytes)
-	a.heldBytes = 0
-	if a.held.MemSize() > maxHeld/8 {
-		a.held = column.Batch{}
-	} else {
-		a.held.Len = 0
-	}
+	err := a.update(&a.rowsHeld.rows)
+	a.rowsHeld.clear(a.env.Tables)
 	return err
 }
 
@@ -279,7 +213,7 @@ func (a *Aggregate) update(b *column.Batch) error {
 			vals[i] = a.groups.Mutable(r)
 		}
 	}
-	return a.apply(b, refs, vals)
+	return a.updateCalls(b, refs, vals)
 }
 
 // look notes how a row of b looks in its group.
@@ -293,33 +227,9 @@ func (a *Aggregate) look(b *column.Batch, row int, ref state.Ref) error {
 	return err
 }
 
-// apply runs the calls' loops over a batch; refs is nil for pane groups, which have no sections.
-func (a *Aggregate) apply(b *column.Batch, refs []state.Ref, vals [][]byte) error {
-	if b.Weights == nil {
-		for _, v := range vals {
-			binary.LittleEndian.PutUint64(v, binary.LittleEndian.Uint64(v)+1)
-		}
-	} else {
-		for i, v := range vals {
-			add(v, 0, b.Weights[i])
-		}
-	}
-	for i := range a.sel {
-		a.sel[i].done = false
-	}
-	for i := range a.calls {
-		c := &a.calls[i]
-		if c.acc != nil {
-			if c.arg < 0 && c.p.Filter < 0 {
-				continue
-			}
-			var arg *column.Vector
-			if c.arg >= 0 {
-				arg = b.Cols[c.arg]
-			}
-			c.acc.update(vals, c.at, arg, a.selected(b, c), b.Weights)
-		}
-	}
+// updateCalls brings the rows of a batch into the state of the calls.
+func (a *Aggregate) updateCalls(b *column.Batch, refs []state.Ref, vals [][]byte) error {
+	a.apply(b, vals)
 	if a.tails == 0 {
 		return nil
 	}
@@ -363,52 +273,6 @@ func (a *Aggregate) updateSections(c *call, b *column.Batch, refs []state.Ref) e
 	return nil
 }
 
-// selected are the rows that a call takes: those that its filter lets through and whose argument is not NULL.
-func (a *Aggregate) selected(b *column.Batch, c *call) []int32 {
-	for len(a.all) < b.Len {
-		a.all = append(a.all, int32(len(a.all)))
-	}
-	rows := a.all[:b.Len]
-	if f := c.p.Filter; f >= 0 {
-		k := slices.IndexFunc(a.sel, func(x filtered) bool { return x.col == f })
-		if k < 0 {
-			k = len(a.sel)
-			a.sel = append(a.sel, filtered{col: f})
-		}
-		if x := &a.sel[k]; !x.done {
-			x.rows, x.done = trueRows(b.Cols[f], x.rows), true
-		}
-		rows = a.sel[k].rows
-	}
-	if c.arg < 0 || !b.Cols[c.arg].HasNulls() {
-		return rows
-	}
-	arg := b.Cols[c.arg]
-	a.rows = a.rows[:0]
-	for _, r := range rows {
-		if !arg.IsNull(int(r)) {
-			a.rows = append(a.rows, r)
-		}
-	}
-	return a.rows
-}
-
-// trueRows makes dst the rows of a boolean column that are true.
-func trueRows(v *column.Vector, dst []int32) []int32 {
-	if cap(dst) < v.Len {
-		dst = make([]int32, max(v.Len, column.MaxRows))
-	}
-	dst = dst[:v.Len]
-	n := 0
-	for i, x := range v.Bools[:v.Len] {
-		dst[n] = int32(i)
-		if x && !v.IsNull(i) {
-			n++
-		}
-	}
-	return dst[:n]
-}
-
 // The phases of an epoch's end.
 const (
 	phasePrepare = iota
@@ -421,6 +285,9 @@ const (
 func (a *Aggregate) EndEpoch(e *operator.Epoch, out operator.Output) (bool, error) {
 	if a.phase == phasePrepare {
 		if err := a.updateHeld(); err != nil {
+			return false, err
+		}
+		if err := a.mergeHeld(); err != nil {
 			return false, err
 		}
 		if a.global && e.First && a.env.Worker == 0 {
@@ -464,7 +331,7 @@ func (a *Aggregate) EndEpoch(e *operator.Epoch, out operator.Output) (bool, erro
 		}
 	}
 	a.phase = phasePrepare
-	if a.windowed() && e.Watermark > a.watermark {
+	if a.windowed && e.Watermark > a.watermark {
 		a.watermark = e.Watermark
 		if upTo := a.dropTo(e.Watermark); upTo > math.MinInt64 {
 			a.groups.DropWindows(upTo)
@@ -478,7 +345,7 @@ func (a *Aggregate) EndEpoch(e *operator.Epoch, out operator.Output) (bool, erro
 	return true, nil
 }
 
-func (a *Aggregate) closes() bool { return a.p.EmitOnClose && a.windowed() }
+func (a *Aggregate) closes() bool { return a.p.EmitOnClose && a.windowed }
 
 // allowed is how long a closed window's state stays.
 func (a *Aggregate) allowed() int64 {
@@ -500,7 +367,7 @@ func (a *Aggregate) dropTo(watermark int64) int64 {
 
 // NextTimer is operator.Timed's: when the next window closes, or its state goes.
 func (a *Aggregate) NextTimer() int64 {
-	if !a.windowed() {
+	if !a.windowed {
 		return math.MaxInt64
 	}
 	end, ok, err := a.groups.MinWindow()

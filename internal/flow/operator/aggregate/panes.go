@@ -101,7 +101,8 @@ func (a *Aggregate) addPanes(b *column.Batch) error {
 		at := int(id) * a.fixed
 		vals[i] = a.paneVals[at : at+a.fixed : at+a.fixed]
 	}
-	return a.apply(b, nil, vals)
+	a.apply(b, vals)
+	return nil
 }
 
 // spreadRows gives each row of panes to all windows of its pane: for calls whose state cannot be merged.
@@ -139,19 +140,7 @@ func (a *Aggregate) mergePanes() (bool, error) {
 		keys.Reset()
 		from = from[:0]
 		for next < a.panes.Len() && len(from) < chunk {
-			key := a.panes.Key(next)
-			end := int64(binary.BigEndian.Uint64(key[1:]) ^ 1<<63)
-			first, last := a.spread.windows(end - a.pane)
-			for w := first; w <= last; w += a.spread.slide {
-				at := len(keys.Data)
-				keys.Append(key)
-				k := keys.Data[at:]
-				binary.BigEndian.PutUint64(k[1:], uint64(w+a.spread.size)^1<<63)
-				if p := a.startInKey(k); p >= 0 {
-					binary.BigEndian.PutUint64(k[p+1:], uint64(w)^1<<63)
-				}
-				from = append(from, int32(next))
-			}
+			from = a.spread.appendKeys(&keys, a.panes.Key(next), from, int32(next))
 			next++
 		}
 		if len(from) == 0 {
@@ -167,12 +156,7 @@ func (a *Aggregate) mergePanes() (bool, error) {
 		}
 		for i, p := range from {
 			dst, _ := a.groups.Fixed(refs[i], a.fixed)
-			src := a.paneVals[int(p)*a.fixed:]
-			add(dst, 0, get(src, 0))
-			for j := range a.calls {
-				c := &a.calls[j]
-				c.acc.merge(dst[c.at:], src[c.at:])
-			}
+			a.merge(dst, a.paneVals[int(p)*a.fixed:])
 		}
 		a.env.Counts.PanesMerged += int64(len(from))
 	}
@@ -183,10 +167,22 @@ func (a *Aggregate) mergePanes() (bool, error) {
 
 func appendKeys(a *Aggregate, b *column.Batch) { rowenc.AppendKeys(&a.keys, b, a.keyOf) }
 
-// startInKey is where the window's start stands in a stored key: right behind the end, which New puts there.
-func (a *Aggregate) startInKey(key []byte) int {
-	if len(key) < 18 {
-		return -1
+// paneBounds are the bounds in a stored key: the end comes first, then the start.
+func paneBounds(key []byte) (start, end int64) {
+	return int64(binary.BigEndian.Uint64(key[10:]) ^ 1<<63), int64(binary.BigEndian.Uint64(key[1:]) ^ 1<<63)
+}
+
+// appendKeys appends the keys of the windows that hold a pane, whose key is given, and for each of them the pane's number.
+func (s *spreader) appendKeys(dst *state.Keys, key []byte, from []int32, pane int32) []int32 {
+	start, _ := paneBounds(key)
+	first, last := s.windows(start)
+	for w := first; w <= last; w += s.slide {
+		at := len(dst.Data)
+		dst.Append(key)
+		k := dst.Data[at:]
+		binary.BigEndian.PutUint64(k[1:], uint64(w+s.size)^1<<63)
+		binary.BigEndian.PutUint64(k[10:], uint64(w)^1<<63)
+		from = append(from, pane)
 	}
-	return 9
+	return from
 }

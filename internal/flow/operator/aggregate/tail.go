@@ -46,14 +46,16 @@ func (a *Aggregate) setSection(ref state.Ref, i int, body []byte) {
 type sectioned interface {
 	// update changes a section by one value; body is the old one, the new one is appended to dst.
 	update(dst, body []byte, arg *column.Vector, row int, weight int64) ([]byte, error)
+	// merge brings part, a section of other rows of the group, into body; the new one is appended to dst.
+	merge(dst, body, part []byte) ([]byte, error)
 	result(body []byte, dst *column.Vector) error
 }
 
 // numericSum is sum and avg of numeric: counts of values, NaN and infinities, the sum of the finite values, and how many values
 // have which display scale: the result shows the largest of those that are left.
 type numericSum struct {
-	avg bool
-	s   numericState
+	avg     bool
+	s, part numericState
 }
 
 type numericState struct {
@@ -114,12 +116,8 @@ func (s *numericState) encode(b []byte) []byte {
 	return b
 }
 
-func (c *numericSum) update(dst, body []byte, arg *column.Vector, row int, w int64) ([]byte, error) {
-	s := &c.s
-	if err := s.decode(body); err != nil {
-		return nil, err
-	}
-	x := arg.Dec[row]
+// add adds a value w times.
+func (s *numericState) add(x decimal.Decimal, w int64) error {
 	s.n += w
 	switch {
 	case x.IsNaN():
@@ -129,17 +127,7 @@ func (c *numericSum) update(dst, body []byte, arg *column.Vector, row int, w int
 	case x.IsInf():
 		s.down += w
 	default:
-		scale := x.Scale()
-		found := false
-		for i := range s.scales {
-			if s.scales[i].scale == scale {
-				s.scales[i].n += w
-				found = true
-			}
-		}
-		if !found {
-			s.scales = append(s.scales, scaleCount{scale, w})
-		}
+		s.count(x.Scale(), w)
 		var err error
 		switch w {
 		case 1:
@@ -147,14 +135,58 @@ func (c *numericSum) update(dst, body []byte, arg *column.Vector, row int, w int
 			x = x.Neg()
 		default:
 			if x, err = x.Mul(decimal.FromInt64(w)); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if s.sum, err = s.sum.Add(x); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return s.encode(dst), nil
+	return nil
+}
+
+// count notes n values of a scale.
+func (s *numericState) count(scale int, n int64) {
+	for i := range s.scales {
+		if s.scales[i].scale == scale {
+			s.scales[i].n += n
+			return
+		}
+	}
+	s.scales = append(s.scales, scaleCount{scale, n})
+}
+
+// merge adds the values that o has.
+func (s *numericState) merge(o *numericState) (err error) {
+	s.n, s.nan, s.up, s.down = s.n+o.n, s.nan+o.nan, s.up+o.up, s.down+o.down
+	for _, c := range o.scales {
+		s.count(c.scale, c.n)
+	}
+	s.sum, err = s.sum.Add(o.sum)
+	return err
+}
+
+func (c *numericSum) update(dst, body []byte, arg *column.Vector, row int, w int64) ([]byte, error) {
+	if err := c.s.decode(body); err != nil {
+		return nil, err
+	}
+	if err := c.s.add(arg.Dec[row], w); err != nil {
+		return nil, err
+	}
+	return c.s.encode(dst), nil
+}
+
+func (c *numericSum) merge(dst, body, part []byte) ([]byte, error) {
+	if err := c.s.decode(body); err != nil {
+		return nil, err
+	}
+	if err := c.part.decode(part); err != nil {
+		return nil, err
+	}
+	if err := c.s.merge(&c.part); err != nil {
+		return nil, err
+	}
+	return c.s.encode(dst), nil
 }
 
 func (c *numericSum) result(body []byte, dst *column.Vector) error {
@@ -224,6 +256,27 @@ func (k *kept) update(dst, body []byte, arg *column.Vector, row int, _ int64) ([
 	dst = binary.AppendUvarint(dst, uint64(len(k.key)))
 	dst = append(dst, k.key...)
 	return rowenc.AppendValue(dst, arg, row), nil
+}
+
+func (k *kept) merge(dst, body, part []byte) ([]byte, error) {
+	if len(part) == 0 {
+		return append(dst, body...), nil
+	}
+	if len(body) > 0 {
+		old, value, err := splitKept(body)
+		if err != nil {
+			return nil, err
+		}
+		key, other, err := splitKept(part)
+		if err != nil {
+			return nil, err
+		}
+		c := bytes.Compare(key, old)
+		if c == 0 && bytes.Compare(other, value) >= 0 || c != 0 && (c > 0) != k.max {
+			return append(dst, body...), nil
+		}
+	}
+	return append(dst, part...), nil
 }
 
 func splitKept(body []byte) (key, value []byte, err error) {

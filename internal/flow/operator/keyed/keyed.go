@@ -29,6 +29,12 @@ func (t *Table) Len() int { return max(len(t.off)-1, 0) }
 // Key is key id; valid until Reset.
 func (t *Table) Key(id int) []byte { return t.data[t.off[id]:t.off[id+1]:t.off[id+1]] }
 
+// Bytes is about how much memory the keys take.
+func (t *Table) Bytes() int64 {
+	const perKey = 4 + 4 + 8 // tag, offset, slots
+	return int64(len(t.data)) + int64(t.Len())*perKey
+}
+
 // Reset forgets all keys.
 func (t *Table) Reset() {
 	if len(t.slots)*4 > keepBytes {
@@ -127,8 +133,8 @@ func (c *Changes) Len() int { return c.Keys.Len() }
 
 // Bytes is about how much memory the rows take.
 func (c *Changes) Bytes() int64 {
-	const perKey, perRow = 4 + 4 + 4 + 8, 32 // tag, offset, head, slots; changed
-	return int64(len(c.data)) + int64(len(c.rows))*perRow + int64(len(c.Keys.data)) + int64(c.Keys.Len())*perKey
+	const perKey, perRow = 4, 32 // head; changed
+	return int64(len(c.data)) + int64(len(c.rows))*perRow + c.Keys.Bytes() + int64(c.Keys.Len())*perKey
 }
 
 // Account puts the rows' memory into the accounts of t, and says whether an epoch may keep so much: it is collected whole, since it is committed
