@@ -30,6 +30,7 @@ type StateResult struct {
 	StateBytes       int64   `json:"state_bytes"` // keys and values of the groups
 	StateMemory      int64   `json:"state_memory_bytes"`
 	Seconds          float64 `json:"seconds"`
+	RunSeconds       float64 `json:"run_seconds"` // of these: epochs were run; the rest went into waiting for their commits
 	RowsPerSecond    int64   `json:"rows_per_second"`
 	CPUSeconds       float64 `json:"cpu_seconds"`
 	RowsPerCPUSecond int64   `json:"rows_per_cpu_second"`
@@ -91,11 +92,11 @@ func State(ctx context.Context, o StateOptions) (r *StateResult, err error) {
 	if err != nil {
 		return nil, err
 	}
-	count, ep, _ := in.epochs.take()
+	count, ep, run := in.epochs.take()
 	peak := peakRSS() // without what counting by hand takes
 	want, met, rows := stateByHand(&n, groups)
 	r = &StateResult{
-		Rows: rows, Groups: met, StateBytes: met * groupBytes, StateMemory: o.StateMemory, Seconds: round(wall, 3), CPUSeconds: round(cpu, 3),
+		Rows: rows, Groups: met, StateBytes: met * groupBytes, StateMemory: o.StateMemory, Seconds: round(wall, 3), RunSeconds: round(run.Seconds(), 3), CPUSeconds: round(cpu, 3),
 		RowsPerSecond: int64(float64(rows) / wall), RowsPerCPUSecond: int64(float64(rows) / cpu), PeakRSSBytes: peak, DiskBytes: diskBytes(o.Dir),
 		Epochs: count, EpochP50: milliseconds(ep.p50), EpochP99: milliseconds(ep.p99),
 		Checksum: fmt.Sprintf("%016x", s.Checksum), Exact: s.Checksum == want, Workers: o.Workers,

@@ -12,7 +12,7 @@ import (
 
 // foldBytes is how much a worker brings together for one exchange: about what fits the processor's cache. Beyond it the groups are sent, and it
 // begins anew.
-const foldBytes = 1 << 20
+const foldBytes = 512 << 10
 
 // folder is what one worker has of an exchange that folds.
 type folder struct {

@@ -328,28 +328,33 @@ func TestFoldAllocatesNothing(t *testing.T) {
 	}
 }
 
+// How much is folded before it is sent decides how many rows a group has, and whether the groups fit the processor's cache.
 func BenchmarkFoldQ17(b *testing.B) {
-	a, _, bs := q17(b)
-	f, err := NewFold(a.p, []column.Type{column.TInt64, column.TText, column.TInt64, column.TBool, column.TBool, column.TBool}, true, []int{0, 1})
-	if err != nil {
-		b.Fatal(err)
-	}
-	out := column.NewBatch(PartialTypes, 0)
-	b.ReportAllocs()
-	groups := 0
-	for i := 0; b.Loop(); i++ {
-		if err := f.Add(bs[i%len(bs)]); err != nil {
-			b.Fatal(err)
-		}
-		if i%64 == 63 {
-			out.Reset(PartialTypes)
-			for k := range f.Len() {
-				f.AppendTo(out, k)
+	for _, limit := range []int64{64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20} {
+		b.Run(fmt.Sprintf("%dKB", limit>>10), func(b *testing.B) {
+			a, _, bs := q17(b)
+			f, err := NewFold(a.p, []column.Type{column.TInt64, column.TText, column.TInt64, column.TBool, column.TBool, column.TBool}, true, []int{0, 1})
+			if err != nil {
+				b.Fatal(err)
 			}
-			groups += f.Len()
-			f.Reset()
-		}
+			out := column.NewBatch(PartialTypes, 0)
+			b.ReportAllocs()
+			groups := 1
+			for i := 0; b.Loop(); i++ {
+				if err := f.Add(bs[i%len(bs)]); err != nil {
+					b.Fatal(err)
+				}
+				if f.Bytes() >= limit {
+					out.Reset(PartialTypes)
+					for k := range f.Len() {
+						f.AppendTo(out, k)
+					}
+					groups += f.Len()
+					f.Reset()
+				}
+			}
+			b.ReportMetric(float64(b.N)*column.MaxRows/b.Elapsed().Seconds()/1e6, "Mrows/s")
+			b.ReportMetric(float64(b.N)*column.MaxRows/float64(groups), "rows/group")
+		})
 	}
-	b.ReportMetric(float64(b.N)*column.MaxRows/b.Elapsed().Seconds()/1e6, "Mrows/s")
-	b.ReportMetric(float64(b.N)*column.MaxRows/float64(max(groups, 1)), "rows/group")
 }
