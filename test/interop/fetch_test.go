@@ -16,6 +16,7 @@ import (
 	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/door/kafka"
 	"github.com/leat-io/leat/internal/door/kafka/kafkatest"
+	"github.com/leat-io/leat/internal/vfs"
 )
 
 // TestAFetchDoesNotWaitForWhatItsLimitsKeepOut asks for more bytes than a partition may return at a time, although there are enough: whole batches never fill
@@ -98,6 +99,43 @@ func TestSlowClientsHoldNoMemory(t *testing.T) {
 	}
 	if used := memory.Used(); used != 0 {
 		t.Errorf("%d bytes are still in use", used)
+	}
+}
+
+// TestASlowClientGetsAllOfIt has a client take a large answer slowly, over more than the time after which one that takes nothing is dropped: from memory,
+// and from a file.
+func TestASlowClientGetsAllOfIt(t *testing.T) {
+	t.Parallel()
+	const timeout, size, pieces = 3 * time.Second, 24 << 20, 24
+	for name, o := range map[string]kafkatest.Options{"memory": {}, "file": {FS: vfs.Default, Dir: t.TempDir()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o.Door = func(o *kafka.Options) { o.WriteTimeout = timeout }
+			n := withTopic(t, o, map[string]string{"max.message.bytes": "30000000"})
+			r := dial(t, n)
+			value := strings.Repeat("0123456789abcdef", size/16)
+			r.send(produceRequest(9, "t", 0, -1, batchOf(value)))
+			r.receive()
+			if err := r.nc.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+				t.Fatal(err)
+			}
+			r.send(fetchRequest(12, "t", 0, 0))
+			pace := time.NewTicker(2 * timeout / pieces)
+			defer pace.Stop()
+			piece := make([]byte, size/pieces)
+			for range pieces {
+				<-pace.C
+				if _, err := io.ReadFull(r.nc, piece); err != nil {
+					t.Fatal(err)
+				}
+				r.pushed = append(r.pushed, piece...)
+			}
+			_, resp := r.receive()
+			var batch kmsg.RecordBatch
+			if err := batch.ReadFrom(resp.(*kmsg.FetchResponse).Topics[0].Partitions[0].RecordBatches); err != nil || !strings.Contains(string(batch.Records), value) {
+				t.Fatalf("%d bytes, %v", len(batch.Records), err)
+			}
+		})
 	}
 }
 

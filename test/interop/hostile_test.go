@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -74,15 +75,15 @@ func (r *raw) receive() (id int32, resp kmsg.Response) {
 func (r *raw) frame() (id int32, body []byte) {
 	r.t.Helper()
 	var head [8]byte
-	n := copy(head[:], r.pushed)
-	r.pushed = nil
-	if _, err := io.ReadFull(r.nc, head[n:]); err != nil {
+	in := io.MultiReader(bytes.NewReader(r.pushed), r.nc)
+	if _, err := io.ReadFull(in, head[:]); err != nil {
 		r.t.Fatal(err)
 	}
 	body = make([]byte, binary.BigEndian.Uint32(head[:])-4)
-	if _, err := io.ReadFull(r.nc, body); err != nil {
+	if _, err := io.ReadFull(in, body); err != nil {
 		r.t.Fatal(err)
 	}
+	r.pushed = nil
 	return int32(binary.BigEndian.Uint32(head[4:])), body
 }
 

@@ -512,15 +512,29 @@ func (c *conn) write(parts []part) error {
 	return nil
 }
 
+// writePiece is how much a client has to take within the write timeout. One that is slow, and goes on taking, may take all the time it needs.
+const writePiece = 256 << 10
+
 func (c *conn) writeBytes(b []byte) error {
-	if len(b) == 0 {
-		return nil
+	for len(b) > 0 {
+		n, err := pieces{c}.Write(b[:min(len(b), writePiece)])
+		if err != nil {
+			return err
+		}
+		b = b[n:]
 	}
-	if err := c.armWrite(); err != nil {
-		return err
+	return nil
+}
+
+// pieces writes to the client, which has the write timeout for each piece.
+type pieces struct{ *conn }
+
+// Write implements io.Writer.
+func (p pieces) Write(b []byte) (int, error) {
+	if err := p.armWrite(); err != nil {
+		return 0, err
 	}
-	_, err := c.nc.Write(b)
-	return err
+	return p.nc.Write(b)
 }
 
 // armWrite gives the client a while to take the next piece; less when the server is stopping.

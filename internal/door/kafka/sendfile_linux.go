@@ -13,7 +13,7 @@ func (c *conn) writeChunk(chunk *commitlog.Chunk) error {
 	fd, offset, length, ok := chunk.FileRange()
 	tcp, isTCP := c.nc.(*net.TCPConn)
 	if !ok || !isTCP {
-		_, err := chunk.WriteTo(c.nc)
+		_, err := chunk.WriteTo(pieces{c})
 		return err
 	}
 	raw, err := tcp.SyscallConn()
@@ -36,7 +36,11 @@ func (c *conn) writeChunk(chunk *commitlog.Chunk) error {
 				failed = io.ErrUnexpectedEOF
 				return true
 			}
-			length -= n
+			if length -= n; length > 0 { // a client that takes something has the whole timeout for more
+				if failed = c.armWrite(); failed != nil {
+					return true
+				}
+			}
 		}
 		return true
 	})

@@ -5,6 +5,6 @@ package kafka
 import "github.com/leat-io/leat/internal/commitlog"
 
 func (c *conn) writeChunk(chunk *commitlog.Chunk) error {
-	_, err := chunk.WriteTo(c.nc)
+	_, err := chunk.WriteTo(pieces{c})
 	return err
 }
