@@ -74,17 +74,27 @@ type eof struct{}
 
 func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 
-// deadlineWriter gives every write a time by which the client must have taken it.
+// writePiece is how much a client has to take within the write timeout. One that is slow, and goes on taking, may take all the time it needs.
+const writePiece = 256 << 10
+
+// deadlineWriter gives every piece of what is written a time by which the client must have taken it.
 type deadlineWriter struct {
 	net     net.Conn
 	timeout time.Duration
 }
 
-func (w deadlineWriter) Write(p []byte) (int, error) {
-	if err := w.net.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
-		return 0, err
+func (w deadlineWriter) Write(p []byte) (written int, err error) {
+	for len(p) > 0 {
+		if err := w.net.SetWriteDeadline(time.Now().Add(w.timeout)); err != nil {
+			return written, err
+		}
+		n, err := w.net.Write(p[:min(len(p), writePiece)])
+		written, p = written+n, p[n:]
+		if err != nil {
+			return written, err
+		}
 	}
-	return w.net.Write(p)
+	return written, nil
 }
 
 func (c *conn) close() {
