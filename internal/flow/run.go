@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/flow/operator"
+	"github.com/leat-io/leat/internal/spill"
 	"github.com/leat-io/leat/internal/state"
 )
 
@@ -225,6 +227,12 @@ func (i *Island) collect(e *Epoch) (*Result, error) {
 	if r.Changes == nil {
 		for range i.workers {
 			r.Changes = append(r.Changes, &state.Changes{})
+		}
+	}
+	for _, j := range i.touched {
+		if f := j.failure.Load(); f != nil && errors.Is(f.err, spill.ErrFiles) {
+			// Not the job's: run again, when the files can be used, the epoch will do. Without it the job would have missed changes.
+			return nil, fmt.Errorf("flow: epoch %d: %w", e.Number, f.err)
 		}
 	}
 	i.spreadFailures()

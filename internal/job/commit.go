@@ -2,6 +2,7 @@ package job
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -37,6 +38,7 @@ func (x *island) commit(r *flow.Result) (journal.LSN, error) {
 			u.Append(journal.KindRows, payload)
 		}
 	}
+	x.tellSpill(r)
 	if err := x.addAppends(u, r.Appends); err != nil {
 		u.Free()
 		return 0, err
@@ -60,6 +62,13 @@ func (x *island) finishCommit(now time.Time) {
 	x.committing, x.result = 0, nil
 	for _, t := range x.tables {
 		t.Committed(lsn)
+	}
+	if slices.ContainsFunc(r.Changes, (*state.Changes).Settled) {
+		// Rows that went to files are not in memory: the database must have them before anybody looks for one.
+		if err := errors.Join(x.m.o.Applier.Publish(lsn), x.m.o.Applier.ApplyState(lsn)); err != nil {
+			x.failLocked(fmt.Errorf("the rows of an epoch that went to files cannot be brought into the database: %w", err))
+			return
+		}
 	}
 	for _, g := range x.groups {
 		x.advance(g)
@@ -103,6 +112,22 @@ func (x *island) finishCommit(now time.Time) {
 	}
 	x.note()
 }
+
+// tellSpill says in the log, once in a while, that an epoch was larger than memory; mu is held.
+func (x *island) tellSpill(r *flow.Result) {
+	n := int64(0)
+	for _, c := range r.Changes {
+		n += c.Spilled()
+	}
+	if n == 0 || x.now-x.toldSpill < tellSpillEvery.Microseconds() {
+		return
+	}
+	x.toldSpill = x.now
+	x.m.log.Info("an epoch gives more than its share of memory: the rest goes through files",
+		"epoch", r.Epoch, "megabytes", n>>20, "records", x.read, "island", x.lowest.Load())
+}
+
+const tellSpillEvery = time.Minute
 
 // advance tells the broker how far a group has come.
 func (x *island) advance(g cutGroup) {

@@ -53,6 +53,7 @@ type island struct {
 	restored     map[uint64]savedJob // where jobs were attached that no epoch of this island has saved yet
 	stopped      []savedPositions    // where jobs were that have stopped since
 	outputs      outputs
+	toldSpill    int64 // now() of the last epoch of which the log says that it spilled
 	err          error // final
 	closed       bool
 }
@@ -64,7 +65,9 @@ func (m *Manager) newIsland() (*island, error) {
 	}
 	x.at.moved = make(chan struct{})
 	for range m.o.Workers {
-		x.tables = append(x.tables, state.NewTables(state.Options{Name: "state", DB: m.o.DB, Applier: m.o.Applier, Budget: m.o.Budget}))
+		x.tables = append(x.tables, state.NewTables(state.Options{
+			Name: "state", DB: m.o.DB, Applier: m.o.Applier, Budget: m.o.Budget, Spill: m.o.Spill, SpillBytes: m.o.SpillBytes,
+		}))
 	}
 	f, err := flow.NewIsland(flow.Options{Workers: m.o.Workers, Seed: m.o.Seed, BatchRows: m.o.BatchRows, Tables: x.tables})
 	if err != nil {

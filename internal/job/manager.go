@@ -29,6 +29,7 @@ import (
 	"github.com/leat-io/leat/internal/journal"
 	"github.com/leat-io/leat/internal/kv"
 	"github.com/leat-io/leat/internal/pgerr"
+	"github.com/leat-io/leat/internal/spill"
 	"github.com/leat-io/leat/internal/state"
 )
 
@@ -48,6 +49,9 @@ type Options struct {
 	// StateMemory is how much memory operators may keep rows in, over all islands, in bytes; 0 is no limit.
 	StateMemory int64
 	Budget      *budget.Budget
+	// Spill is where goes what an epoch gives beyond its share of the memory; SpillBytes is that share of an operator, for tests, 0 derives it.
+	Spill      *spill.Folder
+	SpillBytes int64
 	// BatchRows is how many rows a source reads at a time, 0 for the default. Results do not depend on it.
 	BatchRows int
 	// Seed, when not 0, steps all workers on the caller's goroutine in an order that depends on it; see Step.

@@ -56,6 +56,7 @@ type Options struct {
 // DB is the node's one database.
 type DB struct {
 	db    *pebble.DB
+	fs    vfs.FS // without patience
 	room  *patience
 	marks [journal.KindState + 1]atomic.Uint64
 
@@ -120,7 +121,7 @@ func Open(o Options) (*DB, error) {
 		return nil, fmt.Errorf("open database %s: %w", o.Dir, err)
 	}
 	room.waits.Store(true)
-	d := &DB{db: db, room: room, cacheBytes: o.CacheBytes, memTables: o.MemTableBytes * memTables}
+	d := &DB{db: db, fs: o.FS, room: room, cacheBytes: o.CacheBytes, memTables: o.MemTableBytes * memTables}
 	if err := d.loadMarks(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -145,6 +146,13 @@ func (d *DB) Flush() error {
 	}
 	return nil
 }
+
+// Patient is the database's file system for what lies beside it: a write waits for room on a full disk, until Interrupt. From then on nothing that is written
+// stays, which nothing but Interrupted tells.
+func (d *DB) Patient() vfs.FS { return patientFS{d.fs, d.room} }
+
+// Interrupted tells whether a wait for room was interrupted.
+func (d *DB) Interrupted() bool { return d.room.frozen.Load() }
 
 // Interrupt ends waits for room on a full disk, now and later: the database is to be closed.
 func (d *DB) Interrupt() { d.room.interrupt() }

@@ -21,6 +21,7 @@ import (
 	"github.com/leat-io/leat/internal/job"
 	"github.com/leat-io/leat/internal/journal"
 	"github.com/leat-io/leat/internal/kv"
+	"github.com/leat-io/leat/internal/spill"
 	"github.com/leat-io/leat/internal/state"
 	"github.com/leat-io/leat/internal/vfs"
 )
@@ -38,9 +39,10 @@ type CoreOptions struct {
 	Workers int
 	// StateMemory bounds what operators keep in memory, in bytes; 0 is 1 GiB.
 	StateMemory int64
-	// BatchRows and Seed are for tests: see job.Options.
-	BatchRows int
-	Seed      uint64
+	// BatchRows, Seed and SpillBytes are for tests: see job.Options.
+	BatchRows  int
+	Seed       uint64
+	SpillBytes int64
 	// Stepped leaves out all goroutines: Step does their work. For the simulation.
 	Stepped bool
 
@@ -61,6 +63,7 @@ type Core struct {
 	Journal  *journal.Journal
 	DB       *kv.DB
 	Applier  *state.Applier
+	Spill    *spill.Folder
 	Broker   *broker.Broker
 	Jobs     *job.Manager
 	Budget   *budget.Budget // the root of the tree
@@ -138,7 +141,10 @@ func (c *Core) open(ctx context.Context) error {
 	c.engine = c.Budget.Child("engine", 0)
 	c.clusters = c.Budget.Child("clusters", 0)
 	c.measureMemory()
-	if c.Applier, err = state.NewApplier(state.ApplierOptions{DB: c.DB, Budget: c.engine.Child("applier", 0)}); err != nil {
+	if c.Spill, err = spill.OpenFolder(c.DB.Patient(), path(spillDir), c.DB.Interrupted); err != nil {
+		return err
+	}
+	if c.Applier, err = state.NewApplier(state.ApplierOptions{DB: c.DB, Budget: c.engine.Child("applier", 0), Spill: c.Spill}); err != nil {
 		return err
 	}
 	bo := o.Broker
@@ -174,7 +180,7 @@ func (c *Core) open(ctx context.Context) error {
 	}
 	c.Jobs, err = job.New(job.Options{
 		Broker: c.Broker, Journal: c.Journal, DB: c.DB, Applier: c.Applier, Clock: o.Clock, Logger: o.Logger,
-		Connect: c.connect, Target: c.target, Workers: o.Workers, StateMemory: o.StateMemory, Budget: c.engine, BatchRows: o.BatchRows, Seed: o.Seed, Observe: o.ObserveEpoch,
+		Connect: c.connect, Target: c.target, Workers: o.Workers, StateMemory: o.StateMemory, Budget: c.engine, Spill: c.Spill, SpillBytes: o.SpillBytes, BatchRows: o.BatchRows, Seed: o.Seed, Observe: o.ObserveEpoch,
 	})
 	if err != nil {
 		return err
@@ -258,7 +264,7 @@ func (c *Core) checkpoints(ctx context.Context) {
 		now := c.o.Clock.Now()
 		pending := c.Applier.Pending()
 		stats := c.Journal.Stats()
-		due := stats.LiveBytes >= checkpointBytes || pending.Rows+pending.State >= checkpointRows ||
+		due := stats.LiveBytes >= checkpointBytes || pending.Rows+pending.State >= checkpointRows || pending.FileBytes >= checkpointBytes ||
 			now.Sub(last) >= checkpointAge && stats.LiveBytes > 0
 		if due && c.Journal.Err() == nil {
 			last = now
@@ -289,6 +295,9 @@ func (c *Core) Checkpoint(ctx context.Context) error {
 		return err
 	}
 	if err := c.Journal.Checkpoint(lsn); err != nil {
+		return err
+	}
+	if err := c.Applier.Checkpointed(lsn); err != nil {
 		return err
 	}
 	c.checkpointed.Store(c.o.Clock.Now().UnixNano())

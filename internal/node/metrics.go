@@ -18,6 +18,9 @@ func (c *Core) registerMetrics(r prometheus.Registerer) error {
 			func() float64 { return float64(c.Applier.Pending().RowsBytes) })),
 		r.Register(gauge("leat_pending_state_bytes", "Committed operator state that waits for the next checkpoint.",
 			func() float64 { return float64(c.Applier.Pending().StateBytes) })),
+		r.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "leat_spill_bytes_total", Help: "Written to files because an epoch changed more than fits in its share of the memory.",
+		}, func() float64 { return float64(c.Spill.Written()) })),
 		r.Register(gauge("leat_journal_age_seconds", "Time since the last checkpoint, while the journal holds something newer; a restart replays that.", c.journalAge)),
 		r.Register(gauge("leat_journal_checkpoint_bytes", "Bytes in the journal at which a checkpoint is made.",
 			func() float64 { return checkpointBytes })),

@@ -13,6 +13,7 @@ import (
 const (
 	formatFile    = "FORMAT"
 	databaseDir   = "db"
+	spillDir      = "spill"
 	journalDir    = "journal"
 	partitionsDir = "topics"
 )

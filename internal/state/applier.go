@@ -3,11 +3,13 @@ package state
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/journal"
 	"github.com/leat-io/leat/internal/kv"
+	"github.com/leat-io/leat/internal/spill"
 )
 
 // ApplierOptions of an applier.
@@ -15,6 +17,8 @@ type ApplierOptions struct {
 	DB *kv.DB
 	// Budget is what payloads that wait are accounted in; nil accounts for itself alone.
 	Budget *budget.Budget
+	// Spill is where the files are that payloads name.
+	Spill *spill.Folder
 	// RecoverBytes is how much is collected while recovering before it is applied; 0 is 32 MiB.
 	RecoverBytes int64
 }
@@ -24,9 +28,10 @@ type ApplierOptions struct {
 //
 // What always holds:
 //   - The mark of a kind moves in the same batch as, or behind, the last change up to it.
-//   - The rows of all units up to a mark appear at once: one batch, then one snapshot.
-//   - State may be in kv in part beyond its mark after a crash. Replaying from the mark on repairs that, since changes are
+//   - The rows of all units up to a mark appear at once: no snapshot is published while some of them are being written.
+//   - Rows and state may be in kv in part beyond their mark after a crash. Replaying from the mark on repairs that, since changes are
 //     absolute and whatever was written came from units that are in the journal.
+//   - A file that a unit names stays until a checkpoint is beyond the unit.
 type Applier struct {
 	db     *kv.DB
 	budget *budget.Budget
@@ -38,6 +43,9 @@ type Applier struct {
 	snap       *kv.Snapshot
 	published  journal.LSN
 	closed     bool
+	spill      *spill.Folder
+	named      []namedFile // by units that a checkpoint has not passed
+	fileBytes  int64       // of these
 
 	kinds [2]kindApplier
 
@@ -45,10 +53,18 @@ type Applier struct {
 	afterBatch func() error // for tests: called between two batches
 }
 
+// namedFile is a file of rows and the unit that names it.
+type namedFile struct {
+	spill.File
+	lsn journal.LSN
+}
+
 // kindApplier is what applying one kind needs; its lock is held throughout.
 type kindApplier struct {
-	mu    sync.Mutex
-	merge merge
+	mu       sync.Mutex
+	merge    merge
+	payloads [][]byte
+	partial  bool // some of what is beyond the mark is in kv
 }
 
 // queue holds the payloads of one kind that are not in kv, in order of their LSN.
@@ -88,7 +104,7 @@ func NewApplier(o ApplierOptions) (*Applier, error) {
 	if o.DB == nil {
 		return nil, errors.New("state: an applier needs a database")
 	}
-	a := &Applier{db: o.DB, budget: o.Budget, limit: o.RecoverBytes, recovering: true, batchBytes: batchBytes}
+	a := &Applier{db: o.DB, budget: o.Budget, spill: o.Spill, limit: o.RecoverBytes, recovering: true, batchBytes: batchBytes}
 	if a.budget == nil {
 		a.budget = budget.New("applier", 0)
 	}
@@ -124,12 +140,8 @@ func (a *Applier) Apply(lsn journal.LSN, kind journal.Kind, payload []byte) erro
 	if len(payload) > maxPayloadSize {
 		return fmt.Errorf("%w: %d bytes, more than an entry can have (unit at LSN %d)", ErrCorrupt, len(payload), lsn)
 	}
-	var changes int64
-	d := NewDecoder(payload)
-	for c := (Change{}); d.Next(&c); {
-		changes++
-	}
-	if err := d.Err(); err != nil {
+	changes, file, err := inspect(payload)
+	if err != nil {
 		return fmt.Errorf("unit at LSN %d: %w", lsn, err)
 	}
 
@@ -139,6 +151,10 @@ func (a *Applier) Apply(lsn journal.LSN, kind journal.Kind, payload []byte) erro
 		return nil
 	}
 	a.queues[q].push(a.budget, lsn, payload, changes)
+	if file.Number != 0 {
+		a.named = append(a.named, namedFile{file, lsn})
+		a.fileBytes += file.Bytes
+	}
 	// A unit may have more entries of the kind: what is applied ends with the unit before.
 	var upTo journal.LSN
 	if a.recovering && a.queues[q].bytes > a.limit {
@@ -149,6 +165,19 @@ func (a *Applier) Apply(lsn journal.LSN, kind journal.Kind, payload []byte) erro
 		return a.apply(q, upTo)
 	}
 	return nil
+}
+
+// inspect checks a payload, and tells how many changes it stands for, and the file that it names, if it does.
+func inspect(payload []byte) (changes int64, file spill.File, err error) {
+	if isRef(payload) {
+		r, err := decodeRef(payload)
+		return r.changes, r.file, err
+	}
+	d := NewDecoder(payload)
+	for c := (Change{}); d.Next(&c); {
+		changes++
+	}
+	return changes, file, d.Err()
 }
 
 // before is the LSN of the last unit in the queue that is before lsn; 0 if there is none.
@@ -220,11 +249,40 @@ func (a *Applier) FinishRecovery(last journal.LSN) error {
 	a.recovering = false
 	a.mu.Unlock()
 	a.publish(last)
-	return nil
+	if a.spill == nil {
+		return nil
+	}
+	return a.spill.Clean(a.names)
 }
 
-// Publish writes the row changes of all units up to and including upTo (which must be durable), merged, in one batch with the
-// mark, and publishes a snapshot.
+// names tells whether a unit that counts names the file.
+func (a *Applier) names(number uint64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.named, func(f namedFile) bool { return f.Number == number })
+}
+
+// Checkpointed says that everything up to and including upTo is in kv and durable there: the files that units up to there name are removed.
+func (a *Applier) Checkpointed(upTo journal.LSN) error {
+	a.mu.Lock()
+	var gone []namedFile
+	a.named = slices.DeleteFunc(a.named, func(f namedFile) bool {
+		if f.lsn <= upTo {
+			gone = append(gone, f)
+			a.fileBytes -= f.Bytes
+		}
+		return f.lsn <= upTo
+	})
+	a.mu.Unlock()
+	var errs []error
+	for _, f := range gone {
+		errs = append(errs, a.spill.Remove(f.Number))
+	}
+	return errors.Join(errs...)
+}
+
+// Publish writes the row changes of all units up to and including upTo (which must be durable), merged, the mark with the last of them, and publishes a
+// snapshot.
 func (a *Applier) Publish(upTo journal.LSN) error {
 	a.mu.Lock()
 	done := a.snap != nil && upTo <= a.published
@@ -242,8 +300,14 @@ func (a *Applier) Publish(upTo journal.LSN) error {
 // publish takes the snapshot. A Publish that ran beside this one may have been first with a later one; what matters is that
 // the snapshot never goes back.
 func (a *Applier) publish(upTo journal.LSN) {
+	k := &a.kinds[rowsQueue]
+	k.mu.Lock() // no rows are being written
+	defer k.mu.Unlock()
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if k.partial {
+		return // who wrote them has failed, and says so
+	}
 	upTo = max(upTo, a.queues[rowsQueue].applied)
 	if a.closed || (a.snap != nil && upTo <= a.published) {
 		return
@@ -273,8 +337,8 @@ func (a *Applier) renew() {
 	defer k.mu.Unlock()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed || a.snap == nil || a.queues[rowsQueue].applied > a.published {
-		return // who applied the rows publishes them next
+	if a.closed || a.snap == nil || k.partial || a.queues[rowsQueue].applied > a.published {
+		return // who applies the rows publishes them next
 	}
 	old := a.snap
 	a.snap = a.db.Snapshot()
@@ -297,21 +361,20 @@ func (a *Applier) apply(q int, upTo journal.LSN) error {
 		n++
 	}
 	// The entries stay in the queue meanwhile; Apply only adds behind them (and may move the slice: take a copy of it).
-	k.merge.payloads = k.merge.payloads[:0]
+	k.payloads = k.payloads[:0]
 	for i := range queue.entries[:n] {
-		k.merge.payloads = append(k.merge.payloads, queue.entries[i].payload)
+		k.payloads = append(k.payloads, queue.entries[i].payload)
 	}
 	a.mu.Unlock()
 
-	limit := 0
-	if q == stateQueue {
-		limit = a.batchBytes
-	}
-	k.merge.afterBatch = a.afterBatch
 	if n > 0 {
-		if err := k.merge.write(a.db, a.budget, kindOf(q), upTo, limit); err != nil {
+		k.partial = true
+		err := a.write(k, q, upTo)
+		clear(k.payloads)
+		if err != nil {
 			return fmt.Errorf("bring changes up to LSN %d into the database: %w", upTo, err)
 		}
+		k.partial = false
 	}
 
 	a.mu.Lock()
@@ -319,6 +382,49 @@ func (a *Applier) apply(q int, upTo journal.LSN) error {
 	a.queues[q].applied = upTo
 	a.mu.Unlock()
 	return nil
+}
+
+// write brings a kind's payloads into kv, with the mark: runs of them merged, what a file has as it stands there.
+func (a *Applier) write(k *kindApplier, q int, upTo journal.LSN) (err error) {
+	w := newWriter(a.db, a.batchBytes)
+	if q == rowsQueue {
+		w.limit *= 4 // mostly all of them at once
+	}
+	w.afterBatch = a.afterBatch
+	defer func() {
+		if err != nil {
+			w.giveUp()
+		}
+	}()
+	for left := k.payloads; len(left) > 0; {
+		if isRef(left[0]) {
+			if err := w.flush(); err != nil {
+				return err
+			}
+			r, err := decodeRef(left[0])
+			if err != nil {
+				return err
+			}
+			if err := r.each(a.spill, w.change); err != nil {
+				return err
+			}
+			left = left[1:]
+			continue
+		}
+		n := slices.IndexFunc(left, isRef)
+		if n < 0 {
+			n = len(left)
+		}
+		if err := w.flush(); err != nil {
+			return err
+		}
+		k.merge.payloads = append(k.merge.payloads[:0], left[:n]...)
+		if err := k.merge.write(w, a.budget); err != nil {
+			return err
+		}
+		left = left[n:]
+	}
+	return w.finish(kindOf(q), upTo)
 }
 
 // Applied is the LSN up to which the kind is in kv.
@@ -349,6 +455,7 @@ func (a *Applier) Snapshot() (*kv.Snapshot, journal.LSN) {
 type Pending struct {
 	RowsBytes, StateBytes int64
 	Rows, State           int64 // changed rows, not distinct
+	FileBytes             int64 // of files that a checkpoint lets go of, in kv or not
 }
 
 // Pending returns the figures for the decision to publish or to make a checkpoint.
@@ -358,6 +465,7 @@ func (a *Applier) Pending() Pending {
 	return Pending{
 		RowsBytes: a.queues[rowsQueue].bytes, Rows: a.queues[rowsQueue].changes,
 		StateBytes: a.queues[stateQueue].bytes, State: a.queues[stateQueue].changes,
+		FileBytes: a.fileBytes,
 	}
 }
 

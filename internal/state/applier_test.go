@@ -12,7 +12,20 @@ import (
 // of a unit or nothing, and never goes back.
 func TestApplierConcurrently(t *testing.T) {
 	t.Parallel()
-	_, a := testDB(t)
+	t.Run("at once", func(t *testing.T) {
+		t.Parallel()
+		_, a := testDB(t)
+		applyConcurrently(t, a)
+	})
+	t.Run("row by row", func(t *testing.T) {
+		t.Parallel()
+		_, a := testDB(t)
+		a.batchBytes = 1
+		applyConcurrently(t, a)
+	})
+}
+
+func applyConcurrently(t *testing.T, a *Applier) {
 	const units, width = 300, 8
 	var wg sync.WaitGroup
 	applied := make(chan journal.LSN, units)

@@ -28,6 +28,7 @@ type Changes struct {
 	State, Rows [][]byte
 	open        [2]openPayload // by kind
 	spare       [][]byte
+	spilling    spilling
 }
 
 // openPayload says which table the last payload of a kind is at.
@@ -47,10 +48,11 @@ func (c *Changes) Reset() {
 	}
 	clear(c.State)
 	clear(c.Rows)
+	c.spilling.discard()
 	*c = Changes{State: c.State[:0], Rows: c.Rows[:0], spare: c.spare}
 }
 
-// Bytes is the size of all payloads.
+// Bytes is the size of all payloads that are in memory.
 func (c *Changes) Bytes() (n int) {
 	for _, b := range c.State {
 		n += len(b)
@@ -127,7 +129,10 @@ func (c *Changes) begin(kind journal.Kind, table uint32, n int) *[]byte {
 		panic(fmt.Sprintf("state: a change of kind %d", kind))
 	}
 	last := len(*list) - 1
-	if last < 0 || len((*list)[last])+n+32 > payloadBytes && len((*list)[last]) > 1 {
+	if last < 0 || len((*list)[last])+n+32 > c.spilling.payloadBytes() && len((*list)[last]) > 1 {
+		if last >= 0 {
+			last = c.spill(kind, list)
+		}
 		var b []byte
 		if k := len(c.spare); k > 0 {
 			b, c.spare = c.spare[k-1], c.spare[:k-1]
@@ -136,6 +141,7 @@ func (c *Changes) begin(kind journal.Kind, table uint32, n int) *[]byte {
 		last++
 		open.any = false
 	}
+	c.spilling.of(kind).changes++
 	b := &(*list)[last]
 	if !open.any || open.table != table {
 		*b = binary.BigEndian.AppendUint32(append(*b, opTable), table)

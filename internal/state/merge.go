@@ -9,8 +9,6 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/leat-io/leat/internal/budget"
-	"github.com/leat-io/leat/internal/journal"
-	"github.com/leat-io/leat/internal/kv"
 )
 
 // A merge turns the payloads of many epochs into one sorted list of rows, the last change of each, and writes it. It works on
@@ -22,8 +20,6 @@ type merge struct {
 	slots []uint64 // open addressing: upper half of the hash, then 1 + number of the row
 	drops []drop
 	taken int64 // from the budget
-
-	afterBatch func() error
 }
 
 // mergedRow is the last change of one row.
@@ -62,43 +58,27 @@ func (m *merge) account(b *budget.Budget) {
 	}
 }
 
-func (m *merge) write(db *kv.DB, b *budget.Budget, kind journal.Kind, upTo journal.LSN, limit int) error {
+// write gives w what the payloads come to. Everything that w was given before is in kv.
+func (m *merge) write(w *writer, b *budget.Budget) error {
 	defer m.reset(b)
 	if err := m.collect(b); err != nil {
 		return err
 	}
 	m.forgetDropped()
 	slices.SortFunc(m.rows, m.compare)
-
-	batch := db.NewBatch()
-	if err := m.writeDrops(db, batch); err != nil {
-		_ = batch.Close()
-		return err
+	for _, d := range m.drops {
+		if err := w.drop(d.table, d.bound); err != nil {
+			return err
+		}
 	}
-	size := 0
 	var c Change
 	for i := range m.rows {
 		m.decode(&m.rows[i], &c)
-		if c.Op == OpSet {
-			batch.Set(c.Table, c.Prefix, c.Suffix, c.Value)
-		} else {
-			batch.Delete(c.Table, c.Prefix, c.Suffix)
-		}
-		size += len(c.Prefix) + len(c.Suffix) + len(c.Value) + 16
-		if limit > 0 && size > limit && i+1 < len(m.rows) {
-			if err := batch.Commit(); err != nil {
-				return err
-			}
-			if m.afterBatch != nil {
-				if err := m.afterBatch(); err != nil {
-					return err
-				}
-			}
-			batch, size = db.NewBatch(), 0
+		if err := w.row(&c); err != nil {
+			return err
 		}
 	}
-	batch.SetMark(kind, upTo)
-	return batch.Commit()
+	return nil
 }
 
 // collect finds the last change of every row.
@@ -262,32 +242,4 @@ func (m *merge) forgetDropped() {
 		}
 		return false
 	})
-}
-
-// writeDrops puts a range deletion for every drop that has something to delete in kv: a range deletion makes reads around it
-// dearer, and most windows never get there.
-func (m *merge) writeDrops(db *kv.DB, batch *kv.Batch) error {
-	if len(m.drops) == 0 {
-		return nil
-	}
-	snap := db.Snapshot()
-	defer snap.Release()
-	for _, d := range m.drops {
-		it, err := snap.ScanRange(d.table, nil, d.bound)
-		if err != nil {
-			return err
-		}
-		any := it.Next()
-		err = it.Err()
-		if cerr := it.Close(); err == nil {
-			err = cerr
-		}
-		if err != nil {
-			return err
-		}
-		if any {
-			batch.DeleteRange(d.table, nil, d.bound)
-		}
-	}
-	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/journal"
 	"github.com/leat-io/leat/internal/kv"
+	"github.com/leat-io/leat/internal/spill"
 	"github.com/leat-io/leat/internal/vfs"
 )
 
@@ -109,8 +110,13 @@ type world struct {
 	now, start model
 	floor      int64 // windows at or below were dropped
 
+	spills           bool // in this history
+	folder           *spill.Folder
+	settled          [numModelTables]bool // in this epoch; its rows are not in memory
+	spilled          int64
+	keptCrash        int // crashes with files that units name
 	loads, evictions int64
-	torn             int // crashes between two batches of state
+	torn             int // crashes between two batches of rows or state
 }
 
 var errCrash = errors.New("crash")
@@ -128,7 +134,10 @@ func (w *world) openDB() {
 		w.t.Fatal(err)
 	}
 	w.db = db
-	if w.applier, err = NewApplier(ApplierOptions{DB: db, Budget: budget.New("applier", 0), RecoverBytes: 2 << 10}); err != nil {
+	if w.folder, err = spill.OpenFolder(w.fs, "spill", nil); err != nil {
+		w.t.Fatal(err)
+	}
+	if w.applier, err = NewApplier(ApplierOptions{DB: db, Budget: budget.New("applier", 0), Spill: w.folder, RecoverBytes: 2 << 10}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.applier.batchBytes = 300
@@ -136,7 +145,12 @@ func (w *world) openDB() {
 
 func (w *world) openTables(fresh bool) {
 	w.budget = budget.New("node", 0)
-	w.tables = NewTables(Options{Name: "state", DB: w.db, Applier: w.applier, Budget: w.budget, Limit: 24 << 10})
+	o := Options{Name: "state", DB: w.db, Applier: w.applier, Budget: w.budget, Limit: 24 << 10}
+	if w.spills {
+		o.Spill, o.SpillBytes = w.folder, 500
+	}
+	w.tables = NewTables(o)
+	w.settled = [numModelTables]bool{}
 	for i := range numModelTables {
 		spec := modelSpec(i, fresh)
 		if i == ordered || i == orderedWindows {
@@ -192,6 +206,19 @@ func same(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, 
 // pointStep probes some keys and does something with them.
 func (w *world) pointStep(i int) {
 	p := w.points[i]
+	if w.settled[i] {
+		return
+	}
+	if w.rng.IntN(40) == 0 {
+		p.Revert()
+		was := w.now[i]
+		w.now[i] = maps.Clone(w.start[i])
+		maps.DeleteFunc(w.now[i], func(k rowKey, _ string) bool { // what was dropped stays so
+			_, there := was[k]
+			return modelSpec(i, false).Windowed && WindowEnd([]byte(k.prefix)) <= w.floor && !there
+		})
+		return
+	}
 	var keys Keys
 	n := 1 + w.rng.IntN(12)
 	for range n {
@@ -240,6 +267,19 @@ func (w *world) pointStep(i int) {
 			p.Set(r, v)
 			w.now[i][k] = string(v)
 		}
+	}
+}
+
+// settle lets go of what the epoch has changed in a table.
+func (w *world) settle(i int) {
+	p := w.points[i]
+	before := len(p.Changed())
+	p.Settle()
+	if before > 0 && len(p.Changed()) == 0 {
+		if p.Changing() != 0 || !w.spills {
+			w.t.Fatalf("table %d: %d bytes changed after they were settled", i, p.Changing())
+		}
+		w.settled[i] = true
 	}
 }
 
@@ -361,6 +401,9 @@ func (w *world) dropWindows() {
 // checkChanged compares Changed with the difference of the models.
 func (w *world) checkChanged() {
 	for i := range numModelTables {
+		if w.settled[i] {
+			continue
+		}
 		got := map[rowKey]bool{}
 		if p := w.points[i]; p != nil {
 			for _, r := range p.Changed() {
@@ -419,6 +462,15 @@ func (w *world) endEpoch() {
 		w.must(w.applier.Apply(u.lsn, journal.KindRows, b))
 	}
 	w.tables.Committed(u.lsn)
+	w.spilled += c.Spilled()
+	if c.Settled() {
+		w.durable = len(w.units)
+		w.must(w.applier.Publish(u.lsn))
+		w.must(w.applier.ApplyState(u.lsn))
+	} else if w.settled != [numModelTables]bool{} {
+		w.t.Fatal("rows were settled, and nothing is in files")
+	}
+	w.settled = [numModelTables]bool{}
 }
 
 func (w *world) publish() {
@@ -461,6 +513,7 @@ func (w *world) doCheckpoint() {
 	w.must(w.applier.ApplyState(lsn))
 	w.must(w.applier.Publish(lsn))
 	w.must(w.db.Flush())
+	w.must(w.applier.Checkpointed(lsn))
 	w.checkpoint = w.units[w.durable-1].after
 	w.units = slices.Clone(w.units[w.durable:])
 	w.durable = 0
@@ -491,6 +544,14 @@ func (w *world) crash() {
 		w.now, last = u.after.clone(), u.lsn
 	}
 	w.must(w.applier.FinishRecovery(last))
+	names, err := w.fs.List("spill")
+	w.must(err)
+	if len(names) != len(w.applier.named) {
+		w.t.Fatalf("%d files after recovery, units name %d", len(names), len(w.applier.named))
+	}
+	if len(names) > 0 {
+		w.keptCrash++
+	}
 	w.lsn = max(w.lsn, last)
 	w.start = w.now.clone()
 	w.openTables(false)
@@ -562,8 +623,10 @@ func (w *world) step() {
 		w.pointStep([]int{plain, windowed, view, fixed}[w.rng.IntN(4)])
 	case n < 65:
 		w.orderedStep([]int{ordered, orderedWindows}[w.rng.IntN(2)])
-	case n < 68:
+	case n < 67:
 		w.dropWindows()
+	case n < 68:
+		w.settle([]int{plain, windowed, view, fixed}[w.rng.IntN(4)])
 	case n < 80:
 		w.endEpoch()
 	case n < 85:
@@ -580,7 +643,9 @@ func (w *world) step() {
 	case n < 96:
 		w.doCheckpoint()
 	case n < 97:
-		w.checkAll()
+		if w.settled == [numModelTables]bool{} {
+			w.checkAll()
+		}
 	case n < 98:
 		if w.durable > 0 {
 			w.must(w.db.Flush())
@@ -608,7 +673,8 @@ func (w *world) crashWhileApplying() {
 		w.torn++
 		return errCrash
 	}
-	if err := w.applier.ApplyState(w.units[w.durable-1].lsn); err != nil && !errors.Is(err, errCrash) {
+	last := w.units[w.durable-1].lsn
+	if err := errors.Join(w.applier.ApplyState(last), w.applier.Publish(last)); err != nil && !errors.Is(err, errCrash) {
 		w.t.Fatal(err)
 	}
 	w.crash()
@@ -617,11 +683,11 @@ func (w *world) crashWhileApplying() {
 // TestModel runs random histories of changes, epochs, eviction, publishing, checkpoints and crashes against plain maps.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	var loads, evictions int64
-	torn := 0
+	var loads, evictions, spilled int64
+	torn, kept := 0, 0
 	for _, seed := range seeds(*histories) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 7)), fs: vfs.NewCrashable()}
+			w := &world{t: t, rng: rand.New(rand.NewPCG(seed, 7)), fs: vfs.NewCrashable(), spills: seed%2 == 0}
 			w.openDB()
 			w.must(w.applier.FinishRecovery(0))
 			w.openTables(true)
@@ -631,7 +697,10 @@ func TestModel(t *testing.T) {
 			for range 1500 {
 				w.step()
 			}
+			w.endEpoch()
 			w.checkAll()
+			spilled += w.spilled
+			kept += w.keptCrash
 			loads += w.loads + w.tables.Loads()
 			evictions += w.evictions + w.tables.Evictions()
 			torn += w.torn
@@ -646,8 +715,8 @@ func TestModel(t *testing.T) {
 			w.must(w.db.Close())
 		})
 	}
-	t.Logf("%d loads, %d evictions, %d crashes between batches", loads, evictions, torn)
-	if *seedFlag == 0 && (loads == 0 || evictions == 0 || torn == 0) {
+	t.Logf("%d loads, %d evictions, %d bytes spilled, %d crashes between batches, %d with files that are named", loads, evictions, spilled, torn, kept)
+	if *seedFlag == 0 && (loads == 0 || evictions == 0 || torn == 0 || spilled == 0 || kept == 0) {
 		t.Error("the histories do not reach what they are for")
 	}
 }

@@ -272,6 +272,7 @@ func (o *Ordered) overwrite(w *part, g Ref, gr *group, row uint32, value []byte)
 	r := o.pool.row(row)
 	if r.old == 0 {
 		o.touch(g, gr, row, r)
+		o.changing += int64(len(value))
 	}
 	gr.units -= min(gr.units, rowUnits(r))
 	if r.valLen == absentLen {
@@ -363,7 +364,9 @@ func (o *Ordered) touch(g Ref, gr *group, row uint32, r *row) {
 		o.groups = append(o.groups, g)
 		gr.changed = uint32(len(o.groups))
 	}
-	o.changedBytes += int64(gr.keyLen+r.keyLen) + 16
+	n := int64(gr.keyLen+r.keyLen) + 16
+	o.changedBytes += n
+	o.changing += n
 }
 
 // First is the group's first row; ok is false when it is empty. Valid until the table is changed or probed.

@@ -224,12 +224,14 @@ func (p *Point) touch(r Ref, h *row) {
 	p.changed = append(p.changed, r)
 	p.olds = append(p.olds, old)
 	h.old = uint32(len(p.changed))
-	p.changedBytes += int64(h.keyLen) + 16
+	n := int64(h.keyLen) + 16
 	if h.valLen != absentLen {
-		p.changedBytes += int64(h.valLen)
+		n += int64(h.valLen)
 	} else {
-		p.changedBytes += int64(p.hint)
+		n += int64(p.hint)
 	}
+	p.changedBytes += n
+	p.changing += n
 }
 
 // Old is the row's value at the start of the epoch, nil if it was absent; valid until EndEpoch.

@@ -7,7 +7,8 @@
 // What always holds:
 //   - A row that is not in memory has no change that kv lacks. (So a miss may be answered from kv, whatever the applier is
 //     doing.) After a crash this needs Applier.FinishRecovery before the first table is used.
-//   - A row changed in the running epoch is never evicted, and keeps its value of the epoch's start until EndEpoch.
+//   - A row changed in the running epoch is never evicted, and keeps its value of the epoch's start until EndEpoch; but for those that Settle has
+//     let go of, of which memory knows nothing more until the epoch's unit is applied. No epoch begins before that.
 //   - A payload holds the net change of an epoch in absolute values: applying it twice, or again after later ones followed by
 //     those later ones, gives the same rows.
 //   - Memory is accounted in the budget, to the byte, before it is used.
@@ -19,6 +20,7 @@ import (
 	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/journal"
 	"github.com/leat-io/leat/internal/kv"
+	"github.com/leat-io/leat/internal/spill"
 )
 
 // Spec names a table and says how it behaves.
@@ -49,8 +51,10 @@ type Options struct {
 	Budget *budget.Budget
 	// Limit is how much memory the tables may hold before Evict has something to do; 0 is no limit.
 	Limit int64
-	// EpochBytes is EpochLimit, for tests; 0 derives it from Limit.
-	EpochBytes int64
+	// Spill is where goes what an epoch gives beyond what may be in memory; nil: nothing does, and it ends in an error.
+	Spill *spill.Folder
+	// EpochBytes and SpillBytes are EpochLimit and SpillBytes, for tests; 0 derives them from Limit.
+	EpochBytes, SpillBytes int64
 }
 
 // Ref is a row of a Point table, or a group of an Ordered one. 0 is none. One that was changed in this epoch is valid until

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leat-io/leat/internal/journal"
 	"github.com/leat-io/leat/internal/kv"
+	"github.com/leat-io/leat/internal/spill"
 )
 
 // Tables are the tables of one worker and island: opens them, accounts their memory, ends their epochs, evicts.
@@ -25,6 +26,8 @@ type Tables struct {
 	changedBytes int64
 	held         int64 // by operators, see Hold
 	epochBytes   int64 // Options.EpochBytes
+	spill        *spill.Folder
+	spillBytes   int64 // Options.SpillBytes
 	err          error
 
 	// Generations: every changed row carries the number of one; a generation is a few epochs in a row. Rows do not carry
@@ -62,7 +65,7 @@ type tableSort interface {
 
 // NewTables makes an empty set.
 func NewTables(o Options) *Tables {
-	t := &Tables{db: o.DB, applier: o.Applier, limit: o.Limit, epochBytes: o.EpochBytes, byID: map[uint32]*table{}, generation: 1}
+	t := &Tables{db: o.DB, applier: o.Applier, limit: o.Limit, epochBytes: o.EpochBytes, spill: o.Spill, spillBytes: o.SpillBytes, byID: map[uint32]*table{}, generation: 1}
 	b := o.Budget
 	if b != nil && o.Name != "" {
 		b = b.Child(o.Name, 0)
@@ -143,9 +146,23 @@ func (t *Tables) EndEpoch(dst *Changes) error {
 	t.gens[g].open++
 	t.open = append(t.open, g+t.genBase)
 
+	if dst != nil && t.spill != nil {
+		dst.SpillTo(t.spill, t.unitBytes())
+	}
 	for _, tb := range t.touched {
-		tb.touched = false
+		tb.touched, tb.changing = false, 0
+		if early := tb.early; early != nil {
+			tb.early = nil
+			if err := dst.follow(early); err != nil {
+				t.fail(tb.wrap("end an epoch", err))
+			}
+		}
 		tb.sort.endEpoch(dst)
+	}
+	if dst != nil {
+		if err := dst.finish(); err != nil {
+			t.fail(err)
+		}
 	}
 	t.touched = t.touched[:0]
 	for _, c := range t.epochLarge {
@@ -292,8 +309,8 @@ func (t *Tables) Hold(n int64) {
 	}
 }
 
-// EpochLimit is how much an operator may collect of one epoch, in bytes. What an epoch gives is committed as one unit of the journal, so it is
-// held in memory as a whole: beyond this the job stops, and its neighbours and the node do not.
+// EpochLimit is how much one epoch may change of a table, or an operator collect, where it cannot be brought to files (see SpillBytes), in bytes: beyond
+// this the job stops, and its neighbours and the node do not.
 func (t *Tables) EpochLimit() int64 {
 	if t.epochBytes > 0 {
 		return t.epochBytes
@@ -344,6 +361,9 @@ func (tb *table) Complete() bool {
 
 // makeRoom is eviction within an epoch: of the table that is about to be probed only, whose refs end with that.
 func (tb *table) makeRoom() error {
+	if tb.changing > tb.EpochLimit() && !tb.spec.Ephemeral {
+		return tb.TooMuch("the state of " + tb.spec.Name)
+	}
 	if tb.over() > 0 && !tb.spec.Ephemeral && len(tb.parts) > 0 && tb.live() > tb.limit {
 		tb.sort.evict(max(16, 4096/len(tb.parts)))
 	}
@@ -457,6 +477,7 @@ func (t *Tables) Drop(id uint32) {
 
 func (t *Tables) discard(e *table) {
 	e.sort.forget()
+	e.discardFiles()
 	for _, w := range e.parts {
 		e.freePart(w)
 	}
@@ -467,6 +488,9 @@ func (t *Tables) discard(e *table) {
 
 // Close gives all memory back.
 func (t *Tables) Close() {
+	for _, e := range t.list {
+		e.discardFiles()
+	}
 	t.pool.close()
 	if t.pool.owned {
 		t.pool.budget.Close()

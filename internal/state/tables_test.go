@@ -583,8 +583,12 @@ func FuzzDecoder(f *testing.F) {
 	c.DropTable(journal.KindState, 8)
 	f.Add(c.State[0])
 	f.Add([]byte{})
+	f.Add(ref{changes: 1}.encode())
 	f.Add([]byte{1, 1, 0, 0, 0, 7, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, payload []byte) {
+		if _, file, err := inspect(payload); err != nil && !errors.Is(err, ErrCorrupt) || err == nil && file.Bytes < 0 {
+			t.Errorf("file %+v, error %v", file, err)
+		}
 		d := NewDecoder(payload)
 		total := 0
 		for ch := (Change{}); d.Next(&ch); {

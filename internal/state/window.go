@@ -7,6 +7,8 @@ import (
 	"sort"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/leat-io/leat/internal/spill"
 )
 
 // WindowBytes is the length of a window's end at the start of a key: a byte that says "not NULL", and the end in microseconds
@@ -52,11 +54,15 @@ type table struct {
 	opened bool    // windows that kv has are among parts
 	tag    byte    // first byte of the keys of a windowed table
 
-	touched bool  // in Tables.touched
-	dropped bool  // windows were dropped in this epoch
-	dropTo  int64 // up to here
-	absent  int   // absent rows in memory, about
-	sweepAt int   // number of absent rows at which they are swept
+	touched  bool  // in Tables.touched
+	dropped  bool  // windows were dropped in this epoch
+	dropTo   int64 // up to here
+	absent   int   // absent rows in memory, about
+	changing int64 // about how much of it the epoch has changed, in bytes
+
+	early   *Changes       // what Settle has let go of in the epoch
+	scratch *spill.Scratch // see Point.Scratch
+	sweepAt int            // number of absent rows at which they are swept
 
 	hashes  []uint64
 	slots   []uint64 // of hashes, while they are warmed
@@ -276,5 +282,17 @@ func (tb *table) enter() {
 	if !tb.touched {
 		tb.touched = true
 		tb.Tables.touched = append(tb.Tables.touched, tb)
+	}
+}
+
+// discardFiles gives up the files of a table that is given up in the middle of an epoch.
+func (tb *table) discardFiles() {
+	if tb.early != nil {
+		tb.early.spilling.discard()
+		tb.early = nil
+	}
+	if tb.scratch != nil {
+		_ = tb.scratch.Close() // what stays is removed at the next start
+		tb.scratch = nil
 	}
 }

@@ -17,7 +17,7 @@ const module = "github.com/leat-io/leat/"
 // A name stands for the folder and all below it, unless a longer name matches.
 var layers = [][]string{
 	{"internal/clock", "internal/vfs", "internal/pgerr"},
-	{"internal/budget", "internal/decimal", "internal/record"},
+	{"internal/budget", "internal/decimal", "internal/record", "internal/spill"},
 	{"internal/journal", "internal/column"},
 	{"internal/commitlog", "internal/kv", "internal/rowenc", "internal/pgtype"},
 	{"internal/expr", "internal/state", "internal/sql/ast"},

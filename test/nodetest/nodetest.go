@@ -33,6 +33,7 @@ type Options struct {
 	Workers   int   // 0 is 1
 	BatchRows int   // 0 is the engine's own
 	Memory    int64 // of operator state, in bytes; 0 is the node's default
+	Spill     int64 // what of an epoch goes to files: see job.Options.SpillBytes
 	Clock     clock.Clock
 	Logger    *slog.Logger
 }
@@ -66,7 +67,7 @@ func (n *Node) start() {
 	c := node.Config{
 		Dir: "/data", Kafka: "127.0.0.1:0", Postgres: "127.0.0.1:0", HTTP: "127.0.0.1:0",
 		StateMemory: n.o.Memory, Workers: max(n.o.Workers, 1), AutoCreateTopics: true, DefaultPartitions: 1, Logger: n.o.Logger,
-		Core: node.CoreOptions{FS: n.fs, Clock: n.o.Clock, BatchRows: n.o.BatchRows, JournalSegmentBytes: 4 << 20, CacheBytes: 8 << 20, MemTableBytes: 4 << 20},
+		Core: node.CoreOptions{FS: n.fs, Clock: n.o.Clock, BatchRows: n.o.BatchRows, SpillBytes: n.o.Spill, JournalSegmentBytes: 4 << 20, CacheBytes: 8 << 20, MemTableBytes: 4 << 20},
 	}
 	started, err := node.Start(ctx, c)
 	if err != nil {
@@ -93,6 +94,16 @@ func (n *Node) Restart(workers int) {
 	n.Stop()
 	n.o.Workers = workers
 	n.start()
+}
+
+// Files are the names in a folder of the data folder.
+func (n *Node) Files(dir string) []string {
+	n.tb.Helper()
+	names, err := n.fs.List(n.fs.PathJoin("/data", dir))
+	if err != nil {
+		n.tb.Fatal(err)
+	}
+	return names
 }
 
 // Crash ends the node as a loss of power does, each unsynced write lost or not by chance, and starts it again with so many workers.

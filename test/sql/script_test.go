@@ -36,6 +36,8 @@ type variant struct {
 	kill int
 	// after is the number of workers from the first kill on.
 	after int
+	// spill is how many bytes of an epoch an operator may have in memory, if not 0.
+	spill int64
 }
 
 func (v variant) String() string {
@@ -45,6 +47,9 @@ func (v variant) String() string {
 		s += fmt.Sprintf(",killed,then=%d", v.after)
 	case v.kill > 0:
 		s += fmt.Sprintf(",killed_every=%d,then=%d", v.kill, v.after)
+	}
+	if v.spill > 0 {
+		s += fmt.Sprintf(",spill=%d", v.spill)
 	}
 	return s
 }
@@ -63,6 +68,8 @@ var variants = []variant{
 	{batch: 7, workers: 2, kill: -1, after: 3},
 	{batch: 1, workers: 3, kill: -1, after: 2},
 	{batch: 7, workers: 1, kill: 3, after: 2},
+	{batch: 7, workers: 2, spill: 1},
+	{batch: 1024, workers: 1, kill: 4, after: 3, spill: 100},
 }
 
 // The scripts, each in every variant.
@@ -136,7 +143,7 @@ type runner struct {
 
 func run(t *testing.T, path string, items []*item, v variant) {
 	r := &runner{t: t, v: v, sessions: map[string]*nodetest.Conn{}, settings: map[string][]string{}}
-	r.n = nodetest.Start(t, nodetest.Options{Workers: v.workers, BatchRows: v.batch})
+	r.n = nodetest.Start(t, nodetest.Options{Workers: v.workers, BatchRows: v.batch, Spill: v.spill})
 	for i, it := range items {
 		if (v.kill < 0 && i == len(items)/2 || v.kill > 0 && i%v.kill == v.kill-1) && r.idle() {
 			r.restart()

@@ -4,11 +4,11 @@ package keyed
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/leat-io/leat/internal/spill"
 	"github.com/leat-io/leat/internal/state"
 )
 
@@ -137,17 +137,33 @@ func (c *Changes) Bytes() int64 {
 	return int64(len(c.data)) + int64(len(c.rows))*perRow + c.Keys.Bytes() + int64(c.Keys.Len())*perKey
 }
 
-// Account puts the rows' memory into the accounts of t, and says whether an epoch may keep so much: it is collected whole, since it is committed
-// whole. what names who collects. Call it after every batch.
+// Account puts the rows' memory into the accounts of t, and says whether an epoch may keep so much, if what is collected cannot go to files. what names
+// who collects. Call it after every batch.
 func (c *Changes) Account(t *state.Tables, what string) error {
+	if c.hold(t) > t.EpochLimit() {
+		return t.TooMuch(what)
+	}
+	return nil
+}
+
+// Keep is Account for what can go to files: when the rows are more than may be in memory they become another of the runs. Where there is no place for files it
+// is Account.
+func (c *Changes) Keep(t *state.Tables, runs *Runs, scratch *spill.Scratch, what string) error {
+	if scratch == nil {
+		return c.Account(t, what)
+	}
+	if c.hold(t) <= t.SpillBytes() {
+		return nil
+	}
+	return runs.Add(c, t, scratch)
+}
+
+// hold puts the rows' memory into the accounts, and says how much it is.
+func (c *Changes) hold(t *state.Tables) int64 {
 	n := c.Bytes()
 	t.Hold(n - c.held)
 	c.held = n
-	if limit := t.EpochLimit(); n > limit {
-		return fmt.Errorf("one epoch changes more than %d MB of %s: a single row, transaction or step of time makes too many rows at once; "+
-			"raise --state-memory (a quarter of this bound), or change the query so that they are aggregated first", limit>>20, what)
-	}
-	return nil
+	return n
 }
 
 // Each calls fn for the rows of key id whose weights do not cancel.

@@ -1,5 +1,7 @@
 // Package materialize keeps the rows of views and tables: Materialize by the net changes of each epoch, Upsert from a table's
 // topic, where the last record of a key wins.
+//
+// What always holds: both keep of one epoch no more in memory than Tables.SpillBytes and some batches, where there is a folder for what is more.
 package materialize
 
 import (
@@ -81,9 +83,14 @@ type Materialize struct {
 	store
 	name    string
 	changes keyed.Changes
+	runs    keyed.Runs // of an epoch that changes more than may be in memory
+	merging bool       // they are being read
 	batch   state.Keys
 	next    int
 }
+
+// mergeBytes is how much of the runs' rows is in memory at once.
+const mergeBytes = 1 << 20
 
 // New makes a Materialize of rows of the given types whose stream key is key.
 func New(env *operator.Env, name string, key []int, types []column.Type) *Materialize {
@@ -96,11 +103,53 @@ func (m *Materialize) Push(_ int, b *column.Batch, _ operator.Output) (bool, err
 	for i := range b.Len {
 		m.changes.Add(m.keys.Key(i), m.rows.Key(i), b.Weight(i))
 	}
-	return true, m.changes.Account(m.env.Tables, "its rows")
+	return true, m.changes.Keep(m.env.Tables, &m.runs, m.table.Scratch(), "its rows")
 }
 
 // EndEpoch is operator.Operator's.
 func (m *Materialize) EndEpoch(_ *operator.Epoch, out operator.Output) (bool, error) {
+	if m.runs.Any() {
+		return m.endRuns(out)
+	}
+	if done, err := m.applyAll(out); err != nil || !done {
+		return false, err
+	}
+	m.changes.Release(m.env.Tables)
+	m.next = 0
+	return true, nil
+}
+
+// endRuns applies what is in files and in memory, in the order of the keys: each comes once, and so its row need not stay in memory.
+func (m *Materialize) endRuns(out operator.Output) (bool, error) {
+	if !m.merging {
+		if err := m.runs.Add(&m.changes, m.env.Tables, m.table.Scratch()); err != nil {
+			return false, err
+		}
+		if err := m.runs.Open(); err != nil {
+			return false, err
+		}
+		m.merging, m.next = true, 0
+	}
+	for {
+		if done, err := m.applyAll(out); err != nil || !done {
+			return false, err
+		}
+		m.table.Settle()
+		m.changes.Reset()
+		m.next = 0
+		if !m.runs.Next() {
+			break
+		}
+		if err := m.runs.Fill(&m.changes, column.MaxRows/2, mergeBytes); err != nil {
+			return false, err
+		}
+	}
+	m.merging = false
+	return true, m.runs.Close()
+}
+
+// applyAll applies the changes that are in memory, from next on.
+func (m *Materialize) applyAll(out operator.Output) (bool, error) {
 	silent := quiet(out)
 	for m.next < m.changes.Len() {
 		if out.Full() {
@@ -126,8 +175,6 @@ func (m *Materialize) EndEpoch(_ *operator.Epoch, out operator.Output) (bool, er
 			return false, err
 		}
 	}
-	m.changes.Release(m.env.Tables)
-	m.next = 0
 	return true, nil
 }
 
@@ -181,74 +228,4 @@ func (m *Materialize) apply(id int, ref state.Ref, silent bool) error {
 
 func (m *Materialize) broken(w int64) error {
 	return fmt.Errorf("the stream key of %s does not name one row (a row came out with weight %d); please report this plan", m.name, w)
-}
-
-// Upsert makes a table's changes of the records of its topic: rows, or tombstones with the key only. Of several records of one
-// key the last one counts, so its input keeps the order of each partition.
-type Upsert struct {
-	store
-	next int
-}
-
-// NewUpsert makes an Upsert into a table of the given column types; its input has these columns, then deleted (boolean).
-func NewUpsert(env *operator.Env, key []int, types []column.Type) *Upsert {
-	return &Upsert{store: newStore(env, key, types)}
-}
-
-// Push is operator.Operator's.
-func (u *Upsert) Push(_ int, b *column.Batch, _ operator.Output) (bool, error) {
-	u.encode(b)
-	refs := u.room(b.Len)
-	if err := u.table.Probe(&state.Keys{Data: u.keys.Data, Off: u.keys.Off}, refs); err != nil {
-		return false, err
-	}
-	deleted := b.Cols[len(u.types)]
-	for i, ref := range refs {
-		switch {
-		case deleted.Bools[i] && !deleted.IsNull(i):
-			if u.table.Value(ref) != nil {
-				u.table.Delete(ref)
-			}
-		default:
-			u.table.Set(ref, u.rows.Key(i))
-		}
-	}
-	return true, nil
-}
-
-// EndEpoch is operator.Operator's.
-func (u *Upsert) EndEpoch(_ *operator.Epoch, out operator.Output) (bool, error) {
-	if quiet(out) {
-		return true, nil
-	}
-	changed := u.table.Changed()
-	for u.next < len(changed) {
-		if out.Full() {
-			return false, nil
-		}
-		u.out.Reset(u.types)
-		for u.next < len(changed) && u.out.Len < column.MaxRows-1 {
-			ref := changed[u.next]
-			u.next++
-			was, is := u.table.Old(ref), u.table.Value(ref)
-			if (was == nil) == (is == nil) && bytes.Equal(was, is) {
-				continue
-			}
-			if was != nil {
-				if err := u.appendRow(was, -1); err != nil {
-					return false, err
-				}
-			}
-			if is != nil {
-				if err := u.appendRow(is, 1); err != nil {
-					return false, err
-				}
-			}
-		}
-		if err := out.Push(&u.out); err != nil {
-			return false, err
-		}
-	}
-	u.next = 0
-	return true, nil
 }
