@@ -51,7 +51,9 @@ func kgoTests(ctx context.Context, e *env, b *broker) []result {
 		})
 	}
 	running.Wait()
-	return slices.Concat(results...)
+	all := slices.Concat(results...)
+	slices.SortStableFunc(all, func(a, b result) int { return strings.Compare(a.name, b.name) }) // they run side by side, and end in any order
+	return all
 }
 
 var (
