@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/leat-io/leat/internal/node"
+	"github.com/leat-io/leat/internal/vfs"
 	"github.com/leat-io/leat/test/nodetest"
 )
 
@@ -145,5 +148,44 @@ func TestAWindowOfManyGroups(t *testing.T) {
 	}
 	if n.Core.Spill.Written() == 0 {
 		t.Error("nothing went to files")
+	}
+}
+
+// TestADiskThatFailsUnderAnEpochLosesNoView: when the files of an epoch cannot be made durable the epoch is not committed, for none of the jobs, and so none has
+// missed changes: the next start runs it again.
+func TestADiskThatFailsUnderAnEpochLosesNoView(t *testing.T) {
+	t.Parallel()
+	disk := vfs.NewFaults(vfs.NewMem())
+	start := func() *node.Node {
+		c := config("/data")
+		c.Core = node.CoreOptions{FS: disk, SpillBytes: 1 << 10}
+		n, err := node.Start(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	n := start()
+	const rows = 500
+	run(t, n, "CREATE TABLE f (id int PRIMARY KEY, k int, pad text)")
+	run(t, n, "CREATE TABLE d (k int PRIMARY KEY, v int)")
+	run(t, n, "CREATE MATERIALIZED VIEW j AS SELECT f.id, f.pad, d.v FROM f JOIN d ON f.k = d.k")
+	run(t, n, "INSERT INTO d VALUES (0, 0), (1, 0)")
+	run(t, n, "INSERT INTO f VALUES "+manyRows(rows))
+	run(t, n, "FLUSH")
+	disk.FailSync(".spill", syscall.EIO)
+	run(t, n, "UPDATE d SET v = 1")
+	eventually(t, "the view's job stops", func() bool {
+		return run(t, n, "SELECT count(*) FROM leat_jobs WHERE state LIKE 'stopped%' AND name = 'j'") == "1"
+	})
+	if err := n.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	disk.FailSync("", nil)
+	n = start()
+	defer n.Stop()
+	run(t, n, "FLUSH")
+	if got := run(t, n, "SELECT count(*) || ' ' || min(v) || ' ' || max(v) FROM j"); got != fmt.Sprintf("%d 1 1", rows) {
+		t.Errorf("after the next start the view has %s", got)
 	}
 }
