@@ -24,6 +24,9 @@ type Budget struct {
 	peak     int64
 	children []*Budget
 	measure  func() int64
+	edge     int64 // see Watch
+	above    bool
+	crossed  func()
 }
 
 // tree is what all budgets of one tree share. One lock for all: every change touches a path up to the root.
@@ -58,6 +61,24 @@ func (b *Budget) Measured(name string, limit int64, measure func() int64) *Budge
 	c := b.Child(name, limit)
 	c.measure = measure
 	return c
+}
+
+// Watch has crossed called when use goes above an edge, and when it goes below half of it. It must return at once, and not touch the tree.
+func (b *Budget) Watch(edge int64, crossed func()) {
+	b.tree.mu.Lock()
+	b.edge, b.crossed = edge, crossed
+	b.tree.mu.Unlock()
+}
+
+// look tells who watches.
+func (b *Budget) look() {
+	if b.crossed == nil {
+		return
+	}
+	if above := b.used > b.edge; above != b.above && (above || b.used < b.edge/2) {
+		b.above = above
+		b.crossed()
+	}
 }
 
 // refresh asks the measured pools below b for what they use.
@@ -237,6 +258,7 @@ func (b *Budget) take(n int64) {
 	for p := b; p != nil; p = p.parent {
 		p.used += n
 		p.peak = max(p.peak, p.used)
+		p.look()
 	}
 }
 
@@ -246,6 +268,7 @@ func (b *Budget) release(n int64) {
 	}
 	for p := b; p != nil; p = p.parent {
 		p.used -= n
+		p.look()
 	}
 	if n > 0 {
 		b.wake()

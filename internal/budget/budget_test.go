@@ -122,6 +122,26 @@ func TestCollector(t *testing.T) {
 	}
 }
 
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	crossed := 0
+	b := New("queries", 0)
+	b.Watch(100, func() { crossed++ })
+	for _, s := range []struct {
+		change int64
+		want   int
+	}{{100, 0}, {1, 1}, {50, 1}, {-60, 1}, {-45, 2}, {40, 2}, {40, 3}} {
+		if s.change > 0 {
+			b.Force(s.change)
+		} else {
+			b.Release(-s.change)
+		}
+		if crossed != s.want {
+			t.Errorf("after %+d: %d crossings, want %d", s.change, crossed, s.want)
+		}
+	}
+}
+
 func TestMeasuredPoolsAreAskedWhenTheTreeIsListed(t *testing.T) {
 	t.Parallel()
 	root := New("node", 0)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leat-io/leat/internal/node"
+	"github.com/leat-io/leat/internal/session"
 )
 
 func serverCommand() *cobra.Command {
@@ -20,12 +21,14 @@ func serverCommand() *cobra.Command {
 	}
 	c := node.Config{}
 	memory := memoryFlag{1 << 30}
+	queries := memoryFlag{session.DefaultQueryMemory}
 	level := cmd.Flags().String("log-level", "info", "debug, info, warn or error")
 	cmd.Flags().StringVar(&c.Dir, "data", "", "data folder; made if it is not there")
 	listenFlag(cmd.Flags(), &c.Kafka, "kafka", "127.0.0.1:9092", "address of the Kafka door; port 0 picks a free one")
 	listenFlag(cmd.Flags(), &c.Postgres, "postgres", "127.0.0.1:4566", "address of the PostgreSQL door")
 	listenFlag(cmd.Flags(), &c.HTTP, "http", "127.0.0.1:8080", "address of the HTTP door: health and metrics")
 	cmd.Flags().Var(&memory, "state-memory", "memory for the state of queries; what does not fit stays on disk")
+	cmd.Flags().Var(&queries, "query-memory", "memory for all SQL statements together; one gets half of it at most")
 	workersFlag(cmd.Flags(), &c.Workers)
 	cmd.Flags().BoolVar(&c.AutoCreateTopics, "auto-create-topics", true, "make a topic when a Kafka client asks for one that does not exist")
 	numberFlag(cmd.Flags(), &c.DefaultPartitions, "default-partitions", "", 1, 1, 100_000, "partitions of topics made without saying how many")
@@ -47,6 +50,7 @@ func serverCommand() *cobra.Command {
 			return usage("--log-level %q: debug, info, warn and error are known", *level)
 		}
 		c.StateMemory = int64(memory.size)
+		c.QueryMemory = int64(queries.size)
 		c.Core.Broker.CompactionRate = int64(rate.size)
 		c.Logger = slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
 		// Rows live outside the collector's heap or in pooled buffers, so the heap is small: a lower target keeps an idle node small too.

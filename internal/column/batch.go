@@ -179,6 +179,18 @@ func (b *Batch) MemSize() int {
 	return n
 }
 
+// Full tells who fills b with rows one by one that it is to be passed on: it has MaxRows rows, or many bytes.
+func (b *Batch) Full() bool { return b.Len >= MaxRows || b.Heavy() }
+
+// Heavy tells that the values of variable width of b have MaxBytes together, or more.
+func (b *Batch) Heavy() bool {
+	n := 0
+	for _, c := range b.Cols {
+		n += len(c.Data)
+	}
+	return n >= MaxBytes
+}
+
 // Validate checks what always holds of a batch: lengths, offsets and bitmaps. It is for tests and for bytes from outside.
 func (b *Batch) Validate() error {
 	if b.Weights != nil && len(b.Weights) != b.Len {

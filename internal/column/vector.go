@@ -50,3 +50,7 @@ type Batch struct {
 
 // MaxRows is how many rows operators put into a batch; readers accept any number up to 1<<16.
 const MaxRows = 1024
+
+// MaxBytes is how many bytes of values of variable width there are in a batch that is passed on though it has less than MaxRows rows: memory is bounded
+// however long values are.
+const MaxBytes = 4 << 20

@@ -86,6 +86,40 @@ type Rows struct {
 	Bad []Bad
 }
 
+// Part makes r the rows [from, to) of another chunk, which stays valid as long as it does. What could not be decoded is not among them.
+func (r *Rows) Part(of *Rows, from, to int) {
+	*r = Rows{Len: to - from, Offsets: of.Offsets[from:to]}
+	for _, c := range of.Cols {
+		v := &column.Vector{}
+		v.View(c, from, to)
+		r.Cols = append(r.Cols, v)
+	}
+	if len(of.Positions) > 0 {
+		r.Positions = of.Positions[from:to]
+	}
+	if len(of.Appended) > 0 {
+		r.Appended = of.Appended[from:to]
+	}
+	if of.Original != nil {
+		r.Original = func(row int) record.Record { return of.Original(from + row) }
+	}
+	if of.Make != nil {
+		var all []int32
+		r.Make = func(i int, rows []int32, dst *column.Vector) {
+			all = all[:0]
+			if rows == nil {
+				for row := range to - from {
+					all = append(all, int32(from+row))
+				}
+			}
+			for _, row := range rows {
+				all = append(all, int32(from)+row)
+			}
+			of.Make(i, all, dst)
+		}
+	}
+}
+
 // NotKnown is no time, in Rows.Appended.
 const NotKnown = math.MinInt64
 

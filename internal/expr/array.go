@@ -68,11 +68,13 @@ func makeArray(s *Site) (Kernel, error) {
 	elems := column.NewVector(t, len(s.Args))
 	return func(c *Call) {
 		w := c.Text()
+	rows:
 		for _, row := range c.Rows() {
 			elems.Reset(t)
 			for k, v := range c.Args {
-				if len(elems.Data) > maxResultBytes {
-					break
+				if !w.holds(elems) {
+					w.Refuse(row)
+					continue rows
 				}
 				elems.AppendFrom(v, int(row)&c.mask(k))
 			}

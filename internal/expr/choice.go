@@ -106,7 +106,7 @@ func (e *choiceEval) eval(r *run, sel []int32) *column.Vector {
 	r.rows.put(rest)
 	r.rows.put(taken)
 	if varlen && r.err == nil {
-		e.assemble(sel, n)
+		e.assemble(r, sel, n)
 	} else if varlen {
 		clear(out.Off)
 	}
@@ -192,7 +192,7 @@ func scatter[T any](dst, src []T, konst bool, rows []int32) {
 }
 
 // assemble writes a result of variable width from the branches' vectors, row by row.
-func (e *choiceEval) assemble(sel []int32, n int) {
+func (e *choiceEval) assemble(r *run, sel []int32, n int) {
 	rows := sel
 	if rows == nil {
 		rows = allRows(n)
@@ -223,6 +223,12 @@ func (e *choiceEval) assemble(sel []int32, n int) {
 		p := &e.parts[e.from[row]]
 		i := int(row) & p.mask
 		from, size := int(p.off[i]), int(p.off[i+1]-p.off[i])
+		if at+size > r.room {
+			if err := r.more(at + size - r.room); err != nil {
+				r.fail(row, err)
+				size = 0
+			}
+		}
 		if size <= 16 && from+16 <= len(p.data) && at+16 <= len(buf) { // what is written too much is written over
 			*(*[16]byte)(buf[at:]) = *(*[16]byte)(p.data[from:])
 		} else {
@@ -237,6 +243,7 @@ func (e *choiceEval) assemble(sel []int32, n int) {
 		off[next+1] = uint32(at)
 	}
 	e.out.Data = buf[:at]
+	r.made(&e.out, at)
 }
 
 // noTexts are the ends of texts of which there are none.

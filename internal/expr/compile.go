@@ -3,6 +3,7 @@ package expr
 import (
 	"strconv"
 
+	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/pgerr"
 )
@@ -51,12 +52,19 @@ type run struct {
 	ctx *Context
 	in  input
 	n   int
-	err *pgerr.Error // the first failure, when nobody collects them
+	err *pgerr.Error // the first failure, when nobody collects them, or what ends the evaluation
 	// fan is set while a constant is computed: its failure is that of all rows that want it.
 	fan     bool
 	fanRows []int32
 	rows    pool
 	serial  uint64 // counts evaluations
+
+	room    int   // bytes that results of variable width may still have, until more is asked for
+	granted int   // of these, what was asked for
+	taken   int64 // of that, what was taken from memory
+	memory  *budget.Account
+	spare   []byte           // memory that the next large result begins with
+	large   []*column.Vector // results that are given up when nobody needs them any more
 }
 
 var background = &Context{}
@@ -67,6 +75,7 @@ func (r *run) start(ctx *Context, in *column.Batch) {
 	}
 	r.ctx, r.n, r.err, r.fan = ctx, in.Len, nil, false
 	r.in.begin(in)
+	r.begin()
 	r.serial++
 }
 
@@ -79,10 +88,9 @@ func (r *run) narrow(rows []int32) {
 
 func (r *run) fail(row int32, err *pgerr.Error) {
 	switch {
+	case r.err != nil:
 	case r.ctx.Errors == nil:
-		if r.err == nil {
-			r.err = err
-		}
+		r.err = err
 	case r.fan:
 		rows := r.fanRows
 		if rows == nil {
@@ -254,7 +262,7 @@ func (c *compiler) call(n *Node, args []unit) (unit, error) {
 	if e.konst && known && o.Volatility == Immutable {
 		// Computed now, so that makers see the value; what fails stays, and fails for the rows that want it.
 		var r run
-		r.start(nil, oneRow)
+		r.start(&Context{fold: foldBytes}, oneRow)
 		if v := e.eval(&r, nil); r.err == nil {
 			v = v.Clone()
 			return unit{evaluator: constEval{v}, typ: n.Type, konst: true, value: v}, nil

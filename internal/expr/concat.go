@@ -26,8 +26,12 @@ var textConcat = []Overload{
 func concatText(c *Call) {
 	a, b, w := c.Texts(0), c.Texts(1), c.Text()
 	for _, row := range c.Rows() {
-		w.Buf = append(w.Buf, a.At(row)...)
-		w.Buf = append(w.Buf, b.At(row)...)
+		x, y := a.At(row), b.At(row)
+		if !w.Room(len(x) + len(y)) {
+			w.Refuse(row)
+			continue
+		}
+		w.Buf = append(append(w.Buf, x...), y...)
 		w.End(row)
 	}
 }

@@ -73,11 +73,20 @@ func number(text string, pos int) (*Node, error) {
 	return Const(tNumeric, d.String(), pos), nil
 }
 
-// spread makes a vector of n rows of a constant, in *out, which is made when it is first needed.
-func spread(out **column.Vector, v *column.Vector, n int) *column.Vector {
+// spread makes a vector of all rows of a constant, in *out, which is made when it is first needed.
+func (r *run) spread(out **column.Vector, v *column.Vector) *column.Vector {
 	if *out == nil {
-		*out = column.NewVector(v.Type, n)
+		*out = column.NewVector(v.Type, r.n)
 	}
-	(*out).Fill(v, 0, n)
+	size := 0
+	if v.Type.Kind.Varlen() {
+		size = r.n * len(v.Bytes(0))
+	}
+	if !r.fits(size, nil) {
+		(*out).FillNull(v.Type, r.n)
+		return *out
+	}
+	(*out).Fill(v, 0, r.n)
+	r.made(*out, size)
 	return *out
 }

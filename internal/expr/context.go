@@ -1,8 +1,10 @@
 package expr
 
 import (
+	"sync/atomic"
 	"time"
 
+	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/pgerr"
 )
 
@@ -12,6 +14,12 @@ type Context struct {
 	Now    int64          // what now() is, microseconds since the Unix epoch
 	Zone   *time.Location // the session's TimeZone; nil is UTC
 	Errors *RowErrors     // where the failures of rows go; nil: Eval and Select return the first
+	// Memory is what the statement has for values of variable width; nil: each row may have what a job's may.
+	Memory *budget.Account
+	// Stop ends an evaluation with ErrStopped when it is set meanwhile; nil: nothing does.
+	Stop *atomic.Bool
+
+	fold int // what a constant may take that is computed ahead; 0: it is not
 }
 
 func (c *Context) zone() *time.Location {

@@ -194,13 +194,22 @@ func (e *callEval) eval(r *run, sel []int32) *column.Vector {
 	if e.konst {
 		r.fan, r.fanRows = true, want
 	}
+	if r.stopped() {
+		return e.nothing(n)
+	}
 	if e.varlen {
-		c.w = TextWriter{Buf: out.Data[:0], off: out.Off, call: c}
+		c.w = TextWriter{Buf: out.Data[:0], off: out.Off, max: r.room, call: c}
 		c.w.off[0] = 0
+	}
+	if !e.inPieces(c) {
 		e.kernel(c)
+	}
+	switch {
+	case e.varlen:
 		c.w.finish(out)
-	} else {
-		e.kernel(c)
+		r.made(out, len(out.Data))
+	case e.typ.Kind == column.Numeric:
+		r.madeNumbers(out, sel0)
 	}
 	r.fan = false
 	return out

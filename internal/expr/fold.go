@@ -130,6 +130,10 @@ func evalConst(n *Node, ctx *Context) (*Node, error) {
 	if ctx != nil {
 		c = Context{Now: ctx.Now, Zone: ctx.Zone}
 	}
+	c.fold = foldBytes
+	if isCast(n.Func) && n.Op == OpCall && n.Args[0].Text != nil {
+		c.fold += 3 * len(*n.Args[0].Text)
+	}
 	v, err := p.Eval(&c, oneRow)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,8 @@ import "github.com/leat-io/leat/internal/column"
 // batch; nothing is computed, and no column of the input is copied or made, for rows or expressions that do not need it. For one
 // goroutine.
 //
-// A batch goes through Start, Select and Narrow if there is a filter, then Eval, in any order.
+// A batch goes through Start, Select and Narrow if there is a filter, then Eval, in any order, and End. Select and Eval give ErrSplit where a batch has to be
+// taken in parts.
 type Group struct {
 	filter unit
 	list   []unit
@@ -81,11 +82,14 @@ func (g *Group) Narrow(rows []int32) {
 func (g *Group) Eval(i int) (*column.Vector, error) {
 	r := &g.run
 	v := g.list[i].eval(r, nil)
+	if g.list[i].konst && r.err == nil {
+		v = r.spread(&g.spread[i], v)
+	}
 	if r.err != nil {
 		return nil, r.err
 	}
-	if g.list[i].konst {
-		v = spread(&g.spread[i], v, r.n)
-	}
 	return v, nil
 }
+
+// End gives up the results, which may be large. Start does, too.
+func (g *Group) End() { g.run.release() }

@@ -345,7 +345,7 @@ func jsonArray(c *Call) {
 	for _, row := range c.Rows() {
 		l := newJSONList(w.Buf, jsonb.Array)
 		for k := range c.Args {
-			if len(l.dst) > maxResultBytes {
+			if !w.Room(len(l.dst) - len(w.Buf)) {
 				break // End will say so
 			}
 			l.next(nil)
@@ -377,8 +377,8 @@ func makeJSONObject(s *Site) (Kernel, error) {
 					c.Fail(row, errObjectKey)
 					continue rows
 				}
-				if len(l.dst) > maxResultBytes {
-					c.Fail(row, errResultTooLarge)
+				if !w.Room(2 * len(l.dst)) {
+					w.Refuse(row)
 					continue rows
 				}
 				text = c.appendWord(text[:0], k, row)

@@ -38,7 +38,9 @@ type Call struct {
 	run  *run
 	e    *callEval
 	want []int32 // the selection that the caller asked for, whatever Sel is
-	w    TextWriter
+	// piece: Sel is a part of the rows; the kernel is called for the others, too.
+	piece bool
+	w     TextWriter
 }
 
 // Rows are the rows to compute, ascending: Sel, or all.
@@ -146,7 +148,7 @@ func (c *Call) Texts(k int) TextCol {
 // allBytes is the bytes of all rows one after the other, and whether that is worth looking at: it is not when few rows are asked for. Rows that were not
 // asked for, and those that are NULL, have some bytes there, too.
 func (c *Call) allBytes(t TextCol) ([]byte, bool) {
-	if t.mask == 0 || c.Sel != nil && sparse(c.Sel, c.N) {
+	if t.mask == 0 || c.piece || c.Sel != nil && sparse(c.Sel, c.N) {
 		return nil, false
 	}
 	return t.data[t.off[0]:t.off[c.N]], true
@@ -159,32 +161,74 @@ func (t TextCol) At(row int32) []byte {
 }
 
 // TextWriter writes a result of variable width. Append a row's bytes to Buf, then call End with the row; rows must
-// ascend, and rows left out are empty.
+// ascend, and rows left out are empty. What appends more than its arguments have asks Room before, or full meanwhile.
 type TextWriter struct {
 	Buf  []byte
 	off  []uint32
 	next int32 // the first row whose end is not known
 	mark uint32
+	max  int          // bytes that Buf may have, until more is asked for; -1 when the row is to be refused
+	why  *pgerr.Error // for this reason
 	call *Call
 }
 
 // Text is the writer of the result.
 func (c *Call) Text() *TextWriter { return &c.w }
 
-// maxResultBytes bounds what one kernel writes for one batch.
-const maxResultBytes = 1 << 30
+// Room tells whether the row's value may have n bytes more, of Buf or of what a kernel keeps beside it. If not, Refuse the row.
+func (w *TextWriter) Room(n int) bool {
+	need := len(w.Buf) + n
+	return need <= w.max && need-int(w.mark) <= maxValueBytes || w.more(need)
+}
 
-var errResultTooLarge = pgerr.New(pgerr.ProgramLimitExceeded, "the strings of one batch are longer than 1 GB together")
+// holds is Room for an array of the parts that a kernel has gathered, and for these. It is asked before each is appended.
+func (w *TextWriter) holds(parts *column.Vector) bool {
+	return parts.Len&1023 != 0 && len(parts.Data) < pieceBytes || w.Room(2*len(parts.Data)+16*parts.Len)
+}
 
-// full tells that the row's value is too large already: End will say so. What puts many parts together asks it after each, so that it is never far beyond.
-func (w *TextWriter) full() bool { return len(w.Buf) > maxResultBytes }
+// full tells that the row's value has become too large, or was refused Room: Refuse the row, or End will. What puts many parts together asks it after each, so that it is never
+// far beyond.
+func (w *TextWriter) full() bool { return len(w.Buf) > w.max && !w.more(len(w.Buf)) }
 
-// swollen tells that the row's value is larger than one that a function makes out of smaller arguments may be.
-func (w *TextWriter) swollen() bool { return len(w.Buf)-int(w.mark) > maxValueBytes }
+// more gets room for Buf to have need bytes, and gives Buf that much memory.
+func (w *TextWriter) more(need int) bool {
+	r := w.call.run
+	switch {
+	case w.why != nil:
+	case need-int(w.mark) > maxValueBytes:
+		w.why = errLengthTooLarge
+	case need > w.max:
+		w.why = r.double(need-w.max, w.max)
+	}
+	if w.why != nil {
+		w.max = -1
+		return false
+	}
+	w.max = r.room
+	if need > cap(w.Buf) {
+		to := r.spare
+		if r.spare = nil; cap(to) < need {
+			size := w.max
+			if r.ctx.Memory == nil {
+				size = max(size, 2*cap(w.Buf))
+			}
+			to = make([]byte, 0, size)
+		}
+		w.Buf = append(to[:0], w.Buf...)
+	}
+	return true
+}
+
+// Refuse fails a row for which there was no room.
+func (w *TextWriter) Refuse(row int32) {
+	why := w.why
+	w.Drop()
+	w.call.Fail(row, why)
+}
 
 // End ends the value of a row with what was appended to Buf since the last End.
 func (w *TextWriter) End(row int32) {
-	if row != w.next || len(w.Buf) > maxResultBytes {
+	if row != w.next || len(w.Buf) > w.max {
 		w.endBehind(row)
 		return
 	}
@@ -193,15 +237,14 @@ func (w *TextWriter) End(row int32) {
 	w.off[w.next] = w.mark
 }
 
-// endBehind is End where rows were left out before, or the result is too large.
+// endBehind is End where rows were left out before, or the result is large.
 func (w *TextWriter) endBehind(row int32) {
 	for w.next < row {
 		w.off[w.next+1] = w.mark
 		w.next++
 	}
-	if len(w.Buf) > maxResultBytes {
-		w.Drop()
-		w.call.Fail(row, errResultTooLarge)
+	if w.full() {
+		w.Refuse(row)
 	}
 	w.mark = uint32(len(w.Buf))
 	w.off[row+1] = w.mark
@@ -209,7 +252,10 @@ func (w *TextWriter) endBehind(row int32) {
 }
 
 // Drop forgets what was appended to Buf since the last End, for a row that turns out to be NULL or to fail.
-func (w *TextWriter) Drop() { w.Buf = w.Buf[:w.mark] }
+func (w *TextWriter) Drop() {
+	w.Buf = w.Buf[:w.mark]
+	w.why, w.max = nil, w.call.run.room
+}
 
 // Set is End with a value.
 func (w *TextWriter) Set(row int32, value []byte) {

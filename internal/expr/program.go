@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/pgerr"
 )
@@ -11,6 +12,10 @@ type Program struct {
 	typ  column.Type
 	run  run
 	out  *column.Vector
+	// whole is the result that was put together of parts; memory has given held bytes for it.
+	whole  *column.Vector
+	memory *budget.Account
+	held   int64
 }
 
 // Type is the type of the result.
@@ -28,26 +33,22 @@ func Compile(n *Node, inputs []column.Type) (*Program, error) {
 	return &Program{root: u, typ: n.Type}, nil
 }
 
-// Eval computes the expression for every row of in. The vector is valid until the next Eval or Select; for a plain column it
-// is the input's own. Rows that fail go to ctx.Errors and are NULL; without ctx.Errors the first one is returned.
-func (p *Program) Eval(ctx *Context, in *column.Batch) (*column.Vector, error) {
+// evalAll is Eval that may give ErrSplit.
+func (p *Program) evalAll(ctx *Context, in *column.Batch) (*column.Vector, error) {
 	r := &p.run
 	r.start(ctx, in)
 	v := p.root.eval(r, nil)
+	if p.root.konst && r.err == nil {
+		v = r.spread(&p.out, v)
+	}
 	if r.err != nil {
 		return nil, r.err
-	}
-	if p.root.konst {
-		v = spread(&p.out, v, in.Len)
 	}
 	return v, nil
 }
 
-// Select appends the rows for which the expression, a boolean, is true, in ascending order.
-func (p *Program) Select(ctx *Context, in *column.Batch, dst []int32) ([]int32, error) {
-	if p.typ.Kind != column.Bool {
-		return dst, notPredicate(p.typ)
-	}
+// selectAll is Select that may give ErrSplit.
+func (p *Program) selectAll(ctx *Context, in *column.Batch, dst []int32) ([]int32, error) {
 	r := &p.run
 	r.start(ctx, in)
 	dst = p.root.selectRows(r, nil, dst)

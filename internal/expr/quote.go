@@ -133,8 +133,8 @@ func (c *Call) format(f []byte, row int32, text, quoted []byte) ([]byte, []byte,
 	w := c.Text()
 	next := 1
 	for i := 0; i < len(f); i++ {
-		if w.swollen() {
-			return text, quoted, errLengthTooLarge
+		if w.full() {
+			return text, quoted, w.why
 		}
 		if f[i] != '%' {
 			w.Buf = append(w.Buf, f[i])
@@ -244,8 +244,8 @@ func (c *Call) format(f []byte, row int32, text, quoted []byte) ([]byte, []byte,
 		if width < 0 {
 			left, width = true, -width
 		}
-		if width > maxValueBytes {
-			return text, quoted, errLengthTooLarge
+		if !w.Room(width) {
+			return text, quoted, w.why
 		}
 		quoted = quoted[:0]
 		if c.IsNull(arg, row) {

@@ -142,6 +142,9 @@ var errRegexpCost = pgerr.New(pgerr.ProgramLimitExceeded, regex.ErrTooExpensive.
 
 // find is regex.Find that reports.
 func (c *Call) find(row int32, x *pattern, s []byte, from int) (groups []int32, ok bool) {
+	if c.stopped() {
+		return nil, false
+	}
 	groups, ok, err := x.re.Find(s, from)
 	if err != nil {
 		c.Fail(row, errRegexpCost)
@@ -257,10 +260,14 @@ func makeRegexpSplit(s *Site) (Kernel, error) {
 					c.Fail(row, errRegexpCost)
 					continue rows
 				}
-				if !ok {
+				if !ok || c.stopped() {
 					break
 				}
 				if int(g[0]) < len(s) && int(g[1]) > last {
+					if !w.holds(parts) {
+						w.Refuse(row)
+						continue rows
+					}
 					parts.AppendBytes(s[last:g[0]])
 					last = int(g[1])
 				}
@@ -327,12 +334,14 @@ func makeRegexpReplace(start, nth, flags int) func(*Site) (Kernel, error) {
 
 // appendReplaced replaces match n (0: all) from character first on.
 func appendReplaced(w *TextWriter, x *pattern, s, repl []byte, first, n int) *pgerr.Error {
-	begin := len(w.Buf)
 	done := 0
 	for from, count := startOffset(s, int32(first)), 0; from <= len(s); {
 		g, ok, err := x.re.Find(s, from)
 		if err != nil {
 			return errRegexpCost
+		}
+		if w.call.stopped() {
+			return errStopped
 		}
 		if !ok {
 			break
@@ -345,8 +354,8 @@ func appendReplaced(w *TextWriter, x *pattern, s, repl []byte, first, n int) *pg
 		w.Buf = append(w.Buf, s[done:g[0]]...)
 		w.Buf = appendReplacement(w.Buf, repl, s, g)
 		done = int(g[1])
-		if len(w.Buf)-begin > maxValueBytes {
-			return errLengthTooLarge
+		if w.full() {
+			return w.why
 		}
 		if n > 0 {
 			break

@@ -83,7 +83,7 @@ func charLength(name string) Overload {
 func caseOf(name string, first byte, f func(dst, s []byte) []byte) Overload {
 	return Overload{Name: name, Args: []column.Type{tText}, Result: tText, Make: kernel(func(c *Call) {
 		a, w := c.Texts(0), c.Text()
-		if all, ok := c.allBytes(a); ok && len(all) <= maxResultBytes && isASCII(all) {
+		if all, ok := c.allBytes(a); ok && isASCII(all) && c.Text().Room(len(all)) {
 			w.Buf = appendOtherCase(w.Buf, all, first)
 			w.likeFirst()
 			return
@@ -328,16 +328,15 @@ rows:
 	for _, row := range c.Rows() {
 		s, from, to := a.At(row), b.At(row), d.At(row)
 		if len(from) > 0 {
-			for start := len(w.Buf); ; {
+			for {
 				i := bytes.Index(s, from)
 				if i < 0 {
 					break
 				}
 				w.Buf = append(append(w.Buf, s[:i]...), to...)
 				s = s[i+len(from):]
-				if len(w.Buf)-start > maxValueBytes {
-					w.Drop()
-					c.Fail(row, errLengthTooLarge)
+				if w.full() {
+					w.Refuse(row)
 					continue rows
 				}
 			}
@@ -384,13 +383,9 @@ const (
 	highs = 0x8080808080808080
 )
 
-// maxValueBytes bounds one value that a function makes larger than its arguments.
-const maxValueBytes = 64 << 20
-
 var (
-	errLengthTooLarge = pgerr.New(pgerr.ProgramLimitExceeded, "requested length too large")
-	errNullCharacter  = pgerr.New(pgerr.ProgramLimitExceeded, "null character not permitted")
-	errNegativeChar   = pgerr.New(pgerr.InvalidParameterValue, "character number must be positive")
+	errNullCharacter = pgerr.New(pgerr.ProgramLimitExceeded, "null character not permitted")
+	errNegativeChar  = pgerr.New(pgerr.InvalidParameterValue, "character number must be positive")
 )
 
 // translateText changes characters of one list into those at the same places of another, and drops those that have none.
@@ -438,12 +433,15 @@ func repeatText(c *Call) {
 	a, b, w := c.Texts(0), c.Int32s(1), c.Text()
 	for _, row := range c.Rows() {
 		s, n := a.At(row), max(int(b.At(row)), 0)
-		if len(s)*n > maxValueBytes {
-			c.Fail(row, errLengthTooLarge)
+		if !w.Room(len(s) * n) {
+			w.Refuse(row)
 			continue
 		}
-		for ; n > 0 && len(s) > 0; n-- {
-			w.Buf = append(w.Buf, s...)
+		from, size := len(w.Buf), len(s)*n
+		w.Buf = slices.Grow(w.Buf, size)
+		w.Buf = append(w.Buf, s[:min(len(s), size)]...)
+		for have := len(s); have > 0 && have < size; have = len(w.Buf) - from { // twice as much each time
+			w.Buf = append(w.Buf, w.Buf[from:from+min(have, size-have)]...)
 		}
 		w.End(row)
 	}
@@ -463,8 +461,8 @@ func padText(c *Call, left bool) {
 			w.Set(row, s[:charOffset(s, want)])
 			continue
 		}
-		if want > maxValueBytes/4 {
-			c.Fail(row, errLengthTooLarge)
+		if !w.Room(len(s) + (want-have)*min(len(fill), utf8.UTFMax)) {
+			w.Refuse(row)
 			continue
 		}
 		if !left {

@@ -29,7 +29,11 @@ func makeStringToArray(*Site) (Kernel, error) {
 				null = c.Texts(2).At(row)
 			}
 			parts.Reset(tText)
+			full := false
 			add := func(s []byte) {
+				if full = full || !w.holds(parts); full {
+					return
+				}
 				if hasNull && bytes.Equal(s, null) {
 					parts.AppendNull()
 				} else {
@@ -40,7 +44,7 @@ func makeStringToArray(*Site) (Kernel, error) {
 			switch {
 			case len(s) == 0:
 			case c.IsNull(1, row): // every character
-				for len(s) > 0 {
+				for len(s) > 0 && !full {
 					n := width(s, true)
 					add(s[:n])
 					s = s[n:]
@@ -51,13 +55,17 @@ func makeStringToArray(*Site) (Kernel, error) {
 				sep := b.At(row)
 				for {
 					i := indexSep(s, sep)
-					if i < 0 {
+					if i < 0 || full {
 						break
 					}
 					add(s[:i])
 					s = s[i+len(sep):]
 				}
 				add(s)
+			}
+			if full {
+				w.Refuse(row)
+				continue
 			}
 			w.Buf = column.AppendArray(w.Buf, parts, 0, parts.Len)
 			w.End(row)
@@ -83,7 +91,7 @@ func makeArrayToString(s *Site) (Kernel, error) {
 			hasNull := len(c.Args) == 3 && !c.IsNull(2, row)
 			first := true
 			for i := range elems.Len {
-				if w.swollen() {
+				if w.full() {
 					break
 				}
 				if elems.IsNull(i) && !hasNull {
@@ -98,11 +106,6 @@ func makeArrayToString(s *Site) (Kernel, error) {
 				} else {
 					w.Buf = formatText(w.Buf, elems, i, c.Ctx)
 				}
-			}
-			if w.swollen() {
-				w.Drop()
-				c.Fail(row, errLengthTooLarge)
-				continue
 			}
 			w.End(row)
 		}

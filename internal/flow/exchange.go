@@ -88,7 +88,7 @@ func (w *worker) stage(x *exchange, s *exchangeSender, d int, b *column.Batch, r
 	} else {
 		p.AppendRows(b, rows)
 	}
-	if p.Len >= column.MaxRows {
+	if p.Full() {
 		s.pending[d] = nil
 		w.send(message{exchange: x, batch: p}, d)
 	}

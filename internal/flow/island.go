@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/state"
@@ -25,6 +26,8 @@ type Options struct {
 	Tables []*state.Tables
 	// Ephemeral opens all tables in memory only, also when Tables is given.
 	Ephemeral bool
+	// Account is what tables in memory only are accounted in, for an ad hoc statement: see state.Options.
+	Account *budget.Account
 	// FailRows makes a row whose expression fails fail the job (ad hoc statements) instead of being dropped and counted.
 	FailRows bool
 }
@@ -76,7 +79,7 @@ func NewIsland(o Options) (*Island, error) {
 	if i.tables == nil {
 		i.own, i.o.Ephemeral = true, true
 		for range o.Workers {
-			i.tables = append(i.tables, state.NewTables(state.Options{Name: "state"}))
+			i.tables = append(i.tables, state.NewTables(state.Options{Name: "state", Account: o.Account}))
 		}
 	}
 	if len(i.tables) != o.Workers {

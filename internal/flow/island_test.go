@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/flow/operator/sink"
@@ -260,7 +261,9 @@ func TestRunOnce(t *testing.T) {
 	if len(got) != 4 {
 		t.Errorf("%d rows", len(got))
 	}
-	if _, err = run(&b.p, OnceOptions{MemoryBytes: 10}); err == nil || !strings.Contains(err.Error(), "53200") {
+	little := budget.New("queries", 10).Account()
+	little.Must(256 << 10)
+	if _, err = run(&b.p, OnceOptions{Memory: little}); err == nil || !strings.Contains(err.Error(), "53200") {
 		t.Errorf("memory: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

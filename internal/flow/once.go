@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"sync/atomic"
 
+	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/expr"
@@ -27,8 +30,8 @@ type OnceOptions struct {
 	Sources map[uint64]*SourceSpec
 	// Ends tells where sources end, all at one instant; nil: each is asked by itself.
 	Ends func([]connector.Source) [][]int64
-	// MemoryBytes bounds what the query keeps, 0: not bounded.
-	MemoryBytes int64
+	// Memory is what the query takes all it keeps from; nil: it is not bounded.
+	Memory *budget.Account
 }
 
 // kindCollect is the node behind the root of an ad hoc plan.
@@ -38,26 +41,28 @@ const kindCollect plan.Kind = "collect"
 type once struct {
 	ctx   context.Context
 	visit func(*column.Batch) error
-	limit int64
-	used  func() int64
-	scans []*node
-	eval  *expr.Context
+	// memory is what everything that is kept is taken from.
+	memory *budget.Account
+	scans  []*node
+	eval   *expr.Context
 }
 
 // RunOnce runs a plan over bounded inputs to its end on the caller's goroutine, with tables in memory, and calls visit with
 // the result's rows, in order if the plan sorts; a batch is the engine's again when visit returns. All input is one epoch, and event
 // time ends with it. The first error of a row is the query's.
 func RunOnce(ctx context.Context, p *plan.Plan, o OnceOptions, visit func(*column.Batch) error) error {
-	i, err := NewIsland(Options{Workers: 1, Ephemeral: true, FailRows: true})
+	i, err := NewIsland(Options{Workers: 1, Ephemeral: true, FailRows: true, Account: o.Memory})
 	if err != nil {
 		return err
 	}
 	defer i.Close()
-	run := &once{ctx: ctx, visit: visit, limit: o.MemoryBytes, used: i.tables[0].Used}
+	var stop atomic.Bool // what takes long within an operator sees it
+	defer context.AfterFunc(ctx, func() { stop.Store(true) })()
+	run := &once{ctx: ctx, visit: visit, memory: o.Memory}
 	i.once = run
 	w := i.workers[0]
 	run.eval = &w.ctx
-	w.ctx.Now = o.Now
+	w.ctx.Now, w.ctx.Memory, w.ctx.Stop = o.Now, o.Memory, &stop
 	if err := i.Attach(JobSpec{ID: 1, Name: "query", Plan: p, Sources: o.Sources, Fresh: true}); err != nil {
 		return err
 	}
@@ -137,37 +142,34 @@ func (i *Island) runOnce(e *Epoch, j *job, o OnceOptions) error {
 	return nil
 }
 
-// check ends a query that was cancelled or keeps too much.
-func (o *once) check() error {
-	if err := o.ctx.Err(); err != nil {
-		return err
-	}
-	if o.limit > 0 && o.used() > o.limit {
-		return tooLarge(o.limit)
-	}
-	return nil
-}
+// check ends a query that was cancelled.
+func (o *once) check() error { return o.ctx.Err() }
 
-func tooLarge(limit int64) error {
-	return pgerr.Newf(pgerr.OutOfMemory, "the query keeps more than %d bytes", limit).
-		WithHint("make a materialized view of it, or restrict its input")
-}
-
-// collect hands the rows of the root to the caller; for a plan that sorts it keeps them first.
+// collect hands the rows of the root to the caller; for a plan that sorts it keeps them first, or as many as LIMIT lets out.
 type collect struct {
 	o     *once
 	sort  *plan.Sort
 	types []column.Type
 	out   column.Batch
+	part  column.Batch
 
+	begun bool
+	skip  int64 // OFFSET
+	upTo  int64 // OFFSET and LIMIT: no row behind it is let out
 	kept  []*column.Batch
 	keys  rowenc.Keys
 	at    []place
-	bytes int64
+	bytes int64 // of kept and at, as taken from the query's memory
 }
 
 // place is where a kept row is.
 type place struct{ batch, row int32 }
+
+// placeBytes is what a row costs beside its values and its key: its place, its place in the order, and the end of its key.
+const placeBytes = 2*8 + 2*4 + 2*4
+
+// pruneBytes is how much is kept before it pays to give up the rows that LIMIT will not let out.
+const pruneBytes = 4 << 20
 
 func newCollect(o *once, p *plan.Node, in []column.Type) (*collect, error) {
 	return &collect{o: o, sort: p.Sort, types: in}, nil
@@ -181,22 +183,141 @@ func (c *collect) Push(_ int, b *column.Batch, _ operator.Output) (bool, error) 
 	if c.sort == nil {
 		return true, c.pass(b)
 	}
-	k := b.Clone()
-	c.kept = append(c.kept, k)
-	c.bytes += int64(k.MemSize()) + int64(k.Len)*16
-	if c.o.limit > 0 && c.bytes+c.o.used() > c.o.limit {
-		return false, tooLarge(c.o.limit)
+	if err := c.begin(); err != nil {
+		return false, err
 	}
-	for row := range k.Len {
-		w := k.Weight(row)
-		if w < 0 {
-			return false, pgerr.Internal("a bounded query took back a row")
+	n := b.Len // of large rows a few at a time: most of them may be given up
+	if size := b.MemSize(); size > pruneBytes/4 && c.upTo < 1<<32 {
+		n = max(b.Len*(pruneBytes/4)/size, 1)
+	}
+	for from := 0; from < b.Len; from += n {
+		part := b
+		if n < b.Len {
+			part = &c.part
+			part.View(b, from, min(from+n, b.Len))
 		}
-		for ; w > 0; w-- {
-			c.at = append(c.at, place{int32(len(c.kept) - 1), int32(row)})
+		if err := c.keep(part); err != nil {
+			return false, err
 		}
 	}
 	return true, nil
+}
+
+// keep takes the rows of a batch.
+func (c *collect) keep(b *column.Batch) error {
+	rows := int64(0)
+	for row := range b.Len {
+		rows += b.Weight(row)
+	}
+	size := int64(b.MemSize()) + rows*placeBytes
+	if err := c.o.memory.Take(size); err != nil {
+		return err
+	}
+	c.bytes += size
+	k := b.Clone()
+	c.kept = append(c.kept, k)
+	for row := range k.Len {
+		w := k.Weight(row)
+		if w < 0 {
+			return pgerr.Internal("a bounded query took back a row")
+		}
+		for ; w > 0; w-- {
+			c.at = append(c.at, place{int32(len(c.kept) - 1), int32(row)})
+			if err := c.addKey(k, row); err != nil {
+				return err
+			}
+		}
+	}
+	if c.bytes > min(pruneBytes, c.o.memory.Left()/4) && c.upTo < 1<<32 && int64(len(c.at)) > 2*c.upTo {
+		return c.prune()
+	}
+	return nil
+}
+
+// begin reads LIMIT and OFFSET.
+func (c *collect) begin() (err error) {
+	if c.begun {
+		return nil
+	}
+	c.begun = true
+	if c.skip, err = c.number(c.sort.Offset, "OFFSET", 0, pgerr.InvalidRowCountInResultOffsetClause); err != nil {
+		return err
+	}
+	limit, err := c.number(c.sort.Limit, "LIMIT", math.MaxInt64, pgerr.InvalidRowCountInLimitClause)
+	c.upTo = c.skip + min(limit, math.MaxInt64-c.skip)
+	return err
+}
+
+// addKey appends the sort key of a row.
+func (c *collect) addKey(b *column.Batch, row int) error {
+	if len(c.sort.Keys) == 0 {
+		return nil
+	}
+	n := 0
+	for _, k := range c.sort.Keys {
+		n += 64
+		switch v := b.Cols[k.Column]; {
+		case v.Type.Kind.Varlen():
+			n += 2 * len(v.Bytes(row))
+		case v.Type.Kind == column.Numeric:
+			n += 4 * v.Dec[row].BigSize()
+		}
+	}
+	if have := cap(c.keys.Data); have-len(c.keys.Data) < n {
+		want := max(have+have/2, len(c.keys.Data)+n)
+		if err := c.o.memory.Take(int64(want)); err != nil {
+			return err
+		}
+		c.keys.Data = append(make([]byte, 0, want), c.keys.Data...)
+		c.o.memory.Give(int64(have))
+	}
+	for _, k := range c.sort.Keys {
+		c.keys.Data = appendSortKey(c.keys.Data, b.Cols[k.Column], row, k)
+	}
+	c.keys.EndKey()
+	return nil
+}
+
+// sorted is the order of the kept rows that OFFSET and LIMIT let out, the skipped ones before them.
+func (c *collect) sorted() []int32 {
+	order := make([]int32, len(c.at))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	if len(c.sort.Keys) > 0 {
+		slices.SortStableFunc(order, func(a, b int32) int {
+			return bytes.Compare(c.keys.Key(int(a)), c.keys.Key(int(b)))
+		})
+	}
+	return order[:min(c.upTo, int64(len(order)))]
+}
+
+// prune gives up the rows that cannot be among the result's.
+func (c *collect) prune() error {
+	old := *c
+	c.kept, c.at, c.keys, c.bytes = nil, nil, rowenc.Keys{}, 0
+	for order := old.sorted(); len(order) > 0; {
+		k := &column.Batch{}
+		k.Reset(c.types)
+		for ; len(order) > 0 && !k.Full(); order = order[1:] {
+			p := old.at[order[0]]
+			copyRow(k, old.kept[p.batch], int(p.row))
+		}
+		size := int64(k.MemSize()) + int64(k.Len)*placeBytes
+		if err := c.o.memory.Take(size); err != nil {
+			return err
+		}
+		c.bytes += size
+		c.kept = append(c.kept, k)
+		for row := range k.Len {
+			c.at = append(c.at, place{int32(len(c.kept) - 1), int32(row)})
+			if err := c.addKey(k, row); err != nil {
+				return err
+			}
+		}
+	}
+	c.o.memory.Give(old.bytes + int64(cap(old.keys.Data)))
+	return nil
 }
 
 // pass hands a batch on, each row as often as its weight says.
@@ -204,21 +325,44 @@ func (c *collect) pass(b *column.Batch) error {
 	if b.Weights == nil {
 		return c.o.visit(b)
 	}
-	var rows []int32
-	for i, w := range b.Weights {
+	c.out.Reset(c.types)
+	for row, w := range b.Weights {
 		if w < 0 {
 			return pgerr.Internal("a bounded query took back a row")
 		}
 		for ; w > 0; w-- {
-			rows = append(rows, int32(i))
+			copyRow(&c.out, b, row)
+			if c.out.Full() {
+				if err := c.emit(); err != nil {
+					return err
+				}
+			}
 		}
 	}
-	if len(rows) == 0 {
+	if c.out.Len == 0 {
 		return nil
 	}
-	c.out.Gather(b, rows)
-	c.out.Weights = nil
-	return c.o.visit(&c.out)
+	return c.emit()
+}
+
+// copyRow appends a row, once.
+func copyRow(dst, src *column.Batch, row int) {
+	for k, v := range dst.Cols {
+		v.AppendFrom(src.Cols[k], row)
+	}
+	dst.EndRow(1)
+}
+
+// emit gives the caller the rows gathered.
+func (c *collect) emit() error {
+	if err := c.o.check(); err != nil {
+		return err
+	}
+	if err := c.o.visit(&c.out); err != nil {
+		return err
+	}
+	c.out.Reset(c.types)
+	return nil
 }
 
 // EndEpoch is operator.Operator's.
@@ -226,54 +370,24 @@ func (c *collect) EndEpoch(*operator.Epoch, operator.Output) (bool, error) {
 	if c.sort == nil {
 		return true, nil
 	}
-	skip, err := c.number(c.sort.Offset, "OFFSET", 0, pgerr.InvalidRowCountInResultOffsetClause)
-	if err != nil {
+	if err := c.begin(); err != nil {
 		return false, err
 	}
-	limit, err := c.number(c.sort.Limit, "LIMIT", 1<<62, pgerr.InvalidRowCountInLimitClause)
-	if err != nil {
-		return false, err
-	}
-	order := make([]int32, len(c.at))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	if len(c.sort.Keys) > 0 {
-		for _, p := range c.at {
-			for _, k := range c.sort.Keys {
-				c.keys.Data = appendSortKey(c.keys.Data, c.kept[p.batch].Cols[k.Column], int(p.row), k)
-			}
-			c.keys.EndKey()
-			if c.o.limit > 0 && c.bytes+int64(len(c.keys.Data))+c.o.used() > c.o.limit {
-				return false, tooLarge(c.o.limit)
+	order := c.sorted()
+	c.out.Reset(c.types)
+	for _, i := range order[min(c.skip, int64(len(order))):] {
+		p := c.at[i]
+		copyRow(&c.out, c.kept[p.batch], int(p.row))
+		if c.out.Full() {
+			if err := c.emit(); err != nil {
+				return false, err
 			}
 		}
-		slices.SortStableFunc(order, func(a, b int32) int {
-			return bytes.Compare(c.keys.Key(int(a)), c.keys.Key(int(b)))
-		})
 	}
-	order = order[min(skip, int64(len(order))):]
-	order = order[:min(limit, int64(len(order)))]
-	for len(order) > 0 {
-		n := min(len(order), column.MaxRows)
-		c.out.Reset(c.types)
-		for _, i := range order[:n] {
-			p := c.at[i]
-			src := c.kept[p.batch]
-			for k, v := range c.out.Cols {
-				v.AppendFrom(src.Cols[k], int(p.row))
-			}
-			c.out.EndRow(1)
-		}
-		if err := c.o.check(); err != nil {
-			return false, err
-		}
-		if err := c.o.visit(&c.out); err != nil {
-			return false, err
-		}
-		order = order[n:]
+	if c.out.Len == 0 {
+		return true, nil
 	}
-	return true, nil
+	return true, c.emit()
 }
 
 // appendSortKey appends bytes that compare as ORDER BY's item does.

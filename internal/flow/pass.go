@@ -128,7 +128,7 @@ func (v *values) EndEpoch(e *operator.Epoch, out operator.Output) (bool, error) 
 	one := column.Batch{Len: 1}
 	for at := 0; at < len(v.rows); {
 		v.out.Reset(v.types)
-		for ; at < len(v.rows) && v.out.Len < column.MaxRows; at++ {
+		for ; at < len(v.rows) && !v.out.Full(); at++ {
 			ctx := v.env.Errors(&v.errs)
 			var row []*column.Vector
 			for _, p := range v.rows[at] {

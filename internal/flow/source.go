@@ -26,10 +26,11 @@ type readerInstance struct {
 	opens  int
 	parts  map[int]connector.Partition
 	rows   connector.Rows
-	gens   *expr.Group  // the generated columns that are needed, nil if there are none
-	gen    []int        // which they are
-	in     column.Batch // the chunk as decoded and generated
-	keep   column.Batch // the same without its dead letters
+	at     *connector.Rows // those at hand: all of rows, or a part
+	gens   *expr.Group     // the generated columns that are needed, nil if there are none
+	gen    []int           // which they are
+	in     column.Batch    // the chunk as decoded and generated
+	keep   column.Batch    // the same without its dead letters
 	alive  []int32
 	errs   expr.RowErrors
 	reason []string // of rows that are dead, by row
@@ -134,18 +135,33 @@ func (w *worker) readChunk(t *readTask) (err error) {
 		in.counts.Dead++
 		w.letter(t.r, t.p, b.Record, max(b.Record.Offset, b.Position), b.Reason)
 	}
-	if in.rows.Len == 0 {
-		return nil
-	}
-	b := in.decode(w, t)
-	if b.Len == 0 {
-		return nil
-	}
-	in.counts.In += int64(b.Len)
-	for _, e := range t.r.node.outs {
-		w.deliver(e, b, true)
+	if in.rows.Len > 0 {
+		w.takeRows(t, &in.rows)
 	}
 	return nil
+}
+
+// takeRows hands rows that were read to the scans, those whose generated columns are too large together in parts.
+func (w *worker) takeRows(t *readTask, rows *connector.Rows) {
+	in := t.in
+	b := in.decode(w, t, rows)
+	if b == nil {
+		var half connector.Rows
+		half.Part(rows, 0, rows.Len/2)
+		w.takeRows(t, &half)
+		half.Part(rows, rows.Len/2, rows.Len)
+		w.takeRows(t, &half)
+		return
+	}
+	if b.Len > 0 {
+		in.counts.In += int64(b.Len)
+		for _, e := range t.r.node.outs {
+			w.deliver(e, b, true)
+		}
+	}
+	if in.gens != nil {
+		in.gens.End()
+	}
 }
 
 func (w *worker) letter(r *reader, p int, rec record.Record, position int64, reason string) {
@@ -154,16 +170,18 @@ func (w *worker) letter(r *reader, p int, rec record.Record, position int64, rea
 	})
 }
 
-// decode makes the source's columns of the rows just read, decides what is a dead letter, and gives every row its watermark.
-func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
-	r, spec, n := in.r, in.r.spec, in.rows.Len
+// decode makes the source's columns of rows just read, decides what is a dead letter, and gives every row its watermark. It returns nil when there are too
+// many rows for their generated columns.
+func (in *readerInstance) decode(w *worker, t *readTask, rows *connector.Rows) *column.Batch {
+	r, spec, n := in.r, in.r.spec, rows.Len
+	in.at = rows
 	b := &in.in
 	b.Len, b.Weights, b.Late = n, nil, nil
 	for i := range b.Cols {
 		b.Cols[i] = nil
 	}
 	for i, c := range r.decode {
-		b.Cols[c] = in.rows.Cols[i]
+		b.Cols[c] = in.at.Cols[i]
 	}
 	in.errs.Reset()
 	if cap(in.reason) < n {
@@ -185,6 +203,9 @@ func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
 	for k, i := range in.gen {
 		before := in.errs.Len()
 		v, err := in.gens.Eval(k)
+		if err == expr.ErrSplit {
+			return nil
+		}
 		if err != nil {
 			for row := range n {
 				kill(row, "generated column "+spec.Columns[i].Name+": "+err.Error())
@@ -218,7 +239,7 @@ func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
 		in.meta[0].I32[i] = int32(t.p)
 	}
 	in.meta[1].Resize(in.meta[1].Type, n)
-	copy(in.meta[1].I64, in.rows.Offsets)
+	copy(in.meta[1].I64, in.at.Offsets)
 	for i := range in.meta {
 		b.Cols[len(spec.Columns)+i] = in.meta[i]
 	}
@@ -235,11 +256,11 @@ func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
 			continue
 		}
 		in.counts.Dead++
-		rec := record.Record{Offset: in.rows.Offsets[row], Timestamp: record.NoTimestamp}
-		if in.rows.Original != nil {
-			rec = in.rows.Original(row)
+		rec := record.Record{Offset: in.at.Offsets[row], Timestamp: record.NoTimestamp}
+		if in.at.Original != nil {
+			rec = in.at.Original(row)
 		}
-		w.letter(r, t.p, rec, in.rows.Position(row), why)
+		w.letter(r, t.p, rec, in.at.Position(row), why)
 	}
 	for i, c := range b.Cols {
 		if c == nil {
@@ -259,7 +280,7 @@ func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
 		if in.keep.Cols[c] == nil {
 			in.keep.Cols[c] = &column.Vector{}
 		}
-		in.rows.Make(i, in.alive, in.keep.Cols[c])
+		in.at.Make(i, in.alive, in.keep.Cols[c])
 	}
 	in.keep.Len = len(in.alive)
 	return &in.keep
@@ -267,7 +288,7 @@ func (in *readerInstance) decode(w *worker, t *readTask) *column.Batch {
 
 // Make is column.Late's.
 func (in *readerInstance) Make(col int, rows []int32, dst *column.Vector) {
-	in.rows.Make(slices.Index(in.r.late, col), rows, dst)
+	in.at.Make(slices.Index(in.r.late, col), rows, dst)
 }
 
 // watermarks runs the partition's maximum event time over the rows, in order, and writes each row's watermark. A row that
@@ -280,7 +301,7 @@ func (in *readerInstance) watermarks(t *readTask, times *column.Vector, now int6
 		ahead = DefaultMaxAhead
 	}
 	top, delay, out := t.max, spec.Delay, in.meta[2].I64
-	appended := in.rows.Appended
+	appended := in.at.Appended
 	if times.Valid == nil && len(appended) == 0 && !some {
 		for i, x := range times.I64[:len(out)] {
 			if x > top {

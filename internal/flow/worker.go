@@ -9,6 +9,7 @@ import (
 	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/flow/operator"
 	"github.com/leat-io/leat/internal/flow/operator/aggregate"
+	"github.com/leat-io/leat/internal/pgerr"
 )
 
 // worker runs the whole graph over its share of the keys. Step does one piece of work and never waits.
@@ -341,7 +342,10 @@ func (e *nodeError) Unwrap() error { return e.err }
 // guard runs fn and makes its error or panic the failure of n's job.
 func (w *worker) guard(n *node, fn func() error) {
 	defer func() {
-		if r := recover(); r != nil {
+		r := recover()
+		if refused, ok := r.(*pgerr.Error); ok { // memory, where there is no other way out
+			n.job.fail(n, refused)
+		} else if r != nil {
 			n.job.fail(n, fmt.Errorf("panic: %v\n%s", r, debug.Stack()))
 		}
 	}()

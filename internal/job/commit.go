@@ -106,6 +106,7 @@ func (x *island) finishCommit(now time.Time) {
 	x.m.metrics.epoch.Observe(now.Sub(x.started).Seconds())
 	x.m.metrics.recordsRead.Add(float64(x.read))
 	x.evict(lsn)
+	x.preload(max(x.computed.Sub(x.started)/preloadShare, time.Millisecond))
 	select {
 	case x.m.unpublished <- struct{}{}:
 	default:
@@ -342,6 +343,33 @@ func (x *island) evict(lsn journal.LSN) {
 		return
 	}
 	state.Evict(x.tables, inTurn)
+}
+
+const (
+	// preloadRows are looked at at a time when rows are read ahead after a start.
+	preloadRows = 4096
+	// preloadShare is which part of the time of epochs that takes while there are some.
+	preloadShare = 8
+	// preloadIdle is how long that takes at a time while there are none.
+	preloadIdle = 2 * time.Millisecond
+)
+
+// preload reads rows ahead that operators had in memory before the node was started, for about so long; mu is held, and no epoch is running. It says whether
+// there is more to do.
+func (x *island) preload(spend time.Duration) bool {
+	inTurn := x.m.o.Seed != 0
+	for begun := time.Now(); ; {
+		more, err := state.Preload(x.tables, preloadRows, inTurn)
+		if err != nil {
+			x.m.log.Warn("reading rows of state ahead", "err", err)
+		}
+		if !more {
+			return false
+		}
+		if inTurn || time.Since(begun) > spend {
+			return true
+		}
+	}
 }
 
 // reliefLoop brings changed rows of state into the database before memory is short, so that eviction finds some that it may take and no

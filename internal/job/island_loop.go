@@ -99,6 +99,9 @@ func (x *island) loop(ctx context.Context) {
 		if x.finished() {
 			return
 		}
+		if x.idle() {
+			continue
+		}
 		var due <-chan time.Time
 		if !wakeAt.IsZero() {
 			timer.Reset(max(wakeAt.Sub(x.m.o.Clock.Now()), 0))
@@ -110,6 +113,16 @@ func (x *island) loop(ctx context.Context) {
 		case <-due:
 		}
 	}
+}
+
+// idle reads rows ahead while there is nothing else to do, but not before the first epoch.
+func (x *island) idle() (more bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed || x.committing != 0 || x.committedLSN == 0 {
+		return false
+	}
+	return x.preload(preloadIdle)
 }
 
 func (x *island) pending() journal.LSN {

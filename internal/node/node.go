@@ -28,6 +28,7 @@ type Config struct {
 	Dir                   string
 	Kafka, Postgres, HTTP string // addresses to listen on; port 0 picks a free one
 	StateMemory           int64  // bytes; 0 is 1 GiB
+	QueryMemory           int64  // bytes that all SQL statements together may hold; 0 is session.DefaultQueryMemory
 	Workers               int    // 0 is one a core
 	AutoCreateTopics      bool
 	DefaultPartitions     int32
@@ -105,7 +106,13 @@ func (n *Node) start(ctx context.Context, c Config, o CoreOptions, kafkaListener
 		return err
 	}
 	n.Core = core
-	n.Engine, err = session.NewEngine(session.Options{Jobs: core.Jobs, Memory: core.Budget, Broker: core.Broker, Clock: core.o.Clock, Logger: c.Logger})
+	queries := c.QueryMemory
+	if queries == 0 {
+		queries = session.DefaultQueryMemory
+	}
+	pool := core.Budget.Child("queries", queries)
+	watchQueries(pool)
+	n.Engine, err = session.NewEngine(session.Options{Jobs: core.Jobs, Memory: core.Budget, Queries: pool, Broker: core.Broker, Clock: core.o.Clock, Logger: c.Logger})
 	if err != nil {
 		return errors.Join(err, core.Close())
 	}

@@ -38,7 +38,7 @@ func (s *Session) writing(ctx context.Context, fn func(t *tx) error) error {
 
 func (s *Session) newTx() *tx {
 	return &tx{
-		began: s.statementTime(), tables: map[uint64]*txTable{},
+		memory: s.e.o.Queries.Account(), began: s.statementTime(), tables: map[uint64]*txTable{},
 		readOnly: s.settings.values["default_transaction_read_only"] == "on",
 	}
 }
@@ -98,7 +98,7 @@ func (s *Session) insert(ctx context.Context, b *bind.Insert, args []*expr.Node)
 				last.AppendInt64(s.e.rowIDs.Add(1))
 			}
 			rows.EndRow(1)
-			if rows.Len == column.MaxRows {
+			if rows.Full() {
 				return flush()
 			}
 			return nil
@@ -155,11 +155,11 @@ func (s *Session) selected(ctx context.Context, p *plan.Plan, t *tx, target *cat
 					}
 					continue
 				}
+				before := len(held.Data)
 				held.Data = rowenc.AppendRow(held.Data, &view, columns, i)
 				held.EndKey()
-				if len(held.Data) > maxTransaction {
-					return pgerr.Newf("54000", "the statement copies rows of more than %d MB of the table that it writes to", maxTransaction>>20).
-						WithHint("Insert them in several statements.")
+				if err := s.memory.Take(2*int64(len(held.Data)-before) + 16); err != nil {
+					return err
 				}
 			}
 		}
@@ -414,6 +414,9 @@ func (c *conflictAction) apply(t *tx, tab *txTable, check *rowCheck, rows *colum
 		return nil, err
 	}
 	c.touched[key] = true
+	if err := c.s.memory.Take(int64(len(key)) + 64); err != nil {
+		return nil, err
+	}
 	if err := c.s.replace(t, tab, check, []byte(key), stored, next); err != nil {
 		return nil, err
 	}
@@ -484,10 +487,9 @@ func (s *Session) find(ctx context.Context, tab *txTable, where *expr.Node) ([]f
 		predicate = p
 	}
 	var out []found
-	bytes := 0
 	keep := func(key, row []byte) error {
-		if bytes += len(key) + len(row) + 48; int64(bytes) > s.e.o.QueryMemory {
-			return pgerr.Newf("54000", "the statement changes rows of more than %d MB", s.e.o.QueryMemory>>20)
+		if err := s.memory.Take(int64(len(key) + len(row) + 2*48)); err != nil {
+			return err
 		}
 		out = append(out, found{append([]byte(nil), key...), append([]byte(nil), row...)})
 		return nil
@@ -544,7 +546,7 @@ func (s *Session) find(ctx context.Context, tab *txTable, where *expr.Node) ([]f
 		batch.EndRow(1)
 		keys.Append(key)
 		rows.Append(row)
-		if batch.Len == column.MaxRows {
+		if batch.Full() {
 			return flush()
 		}
 		return nil
@@ -629,7 +631,10 @@ func (s *Session) update(ctx context.Context, b *bind.Update, args []*expr.Node)
 			return err
 		}
 		var nexts []*column.Batch
-		for _, f := range rows {
+		for i, f := range rows {
+			if i&255 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
 			old, err := tab.decode(f.row)
 			if err != nil {
 				return err
@@ -643,6 +648,9 @@ func (s *Session) update(ctx context.Context, b *bind.Update, args []*expr.Node)
 			}
 			if movesKeys { // all old rows go before the new ones come: x = x + 1 on a key meets no neighbour
 				if err := tab.remove(t, old, 0); err != nil {
+					return err
+				}
+				if err := s.memory.Take(int64(next.MemSize()) + 512); err != nil {
 					return err
 				}
 				nexts = append(nexts, next)
@@ -696,7 +704,10 @@ func (s *Session) delete(ctx context.Context, b *bind.Delete, args []*expr.Node)
 		if err != nil {
 			return err
 		}
-		for _, f := range rows {
+		for i, f := range rows {
+			if i&255 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
 			old, err := tab.decode(f.row)
 			if err != nil {
 				return err
@@ -766,6 +777,9 @@ func (r *returned) add(b *column.Batch, row int) error {
 	for i, p := range r.programs {
 		v, err := p.Eval(r.ctx, &one)
 		if err != nil {
+			return err
+		}
+		if err := r.ctx.Memory.Take(2 * int64(v.MemSize())); err != nil {
 			return err
 		}
 		r.rows.Cols[i].AppendFrom(v, 0)

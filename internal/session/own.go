@@ -261,8 +261,8 @@ func heldBy(h *broker.Held, now time.Time) string {
 		id, h.ProducerID, now.Sub(h.Since).Round(100*time.Millisecond), h.Partition, h.Offset)
 }
 
-// memory lists the pools of the memory budget as rows of the system view.
-func (s *Session) memory(r *catalog.Relation) *column.Batch {
+// pools lists the pools of the memory budget as rows of the system view.
+func (s *Session) pools(r *catalog.Relation) *column.Batch {
 	b := column.NewBatch(relationTypes(r), 16)
 	if s.e.o.Memory == nil {
 		return b
@@ -287,7 +287,7 @@ func (s *Session) memory(r *catalog.Relation) *column.Batch {
 func (s *Session) emitSystem(r *catalog.Relation, scan *plan.Node, emit func(*column.Batch) error) error {
 	var all *column.Batch
 	if r.Name == catalog.MemoryView {
-		all = s.memory(r)
+		all = s.pools(r)
 	} else {
 		all = s.jobs()
 	}

@@ -32,6 +32,9 @@ func (s *Session) Keep(name string, p *Prepared) error {
 		return pgerr.Newf("54000", "the prepared statements have more than %d MB of text", maxKeptSize>>20).
 			WithHint("Use DEALLOCATE for those that are not needed any more, and give values as parameters.")
 	}
+	if err := s.keeps.Take(ParseSize(p.Text)); err != nil {
+		return err
+	}
 	p.promised = true
 	s.kept[name] = p
 	s.keptSize += len(p.Text)
@@ -44,15 +47,28 @@ func (s *Session) Kept(name string) *Prepared { return s.kept[name] }
 // Forget drops a prepared statement, if it is there.
 func (s *Session) Forget(name string) {
 	if p := s.kept[name]; p != nil {
+		s.keeps.Give(ParseSize(p.Text))
 		s.keptSize -= len(p.Text)
 		delete(s.kept, name)
 	}
 }
 
 func (s *Session) forgetAll() {
-	clear(s.kept)
-	s.keptSize = 0
+	for name := range s.kept {
+		s.Forget(name)
+	}
 }
+
+// ParseSize is about what the syntax of a statement, and what is made of it, take in memory, of texts that are long.
+func ParseSize(text string) int64 {
+	if len(text) < 4<<10 {
+		return 0
+	}
+	return parseFactor * int64(len(text))
+}
+
+// parseFactor is what a byte of text becomes: a number and a comma are a node.
+const parseFactor = 64
 
 // prepare runs PREPARE.
 func (s *Session) prepare(p *Prepared, st *ast.Prepare) error {

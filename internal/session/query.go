@@ -23,33 +23,16 @@ func (s *Session) query(ctx context.Context, b *bind.Select, args []*expr.Node) 
 	if err := s.out.Columns(b.Columns); err != nil {
 		return "", err
 	}
-	n := int64(0)
+	n := 0
 	view := column.Batch{}
-	var rows []int32
-	var repeated *column.Batch
 	err := s.runPlan(ctx, plan.Substitute(b.Plan, args), s.tx, func(in *column.Batch, visible []int) error {
 		view.Cols = view.Cols[:0]
 		for _, c := range visible {
 			view.Cols = append(view.Cols, in.Cols[c])
 		}
-		view.Len, view.Weights = in.Len, nil
-		for i := range in.Len {
-			n += in.Weight(i)
-		}
-		if in.Weights == nil {
-			return s.out.Rows(&view)
-		}
-		rows = rows[:0]
-		for i := range in.Len {
-			for range in.Weights[i] {
-				rows = append(rows, int32(i))
-			}
-		}
-		if repeated == nil {
-			repeated = column.NewBatch(view.Types(nil), len(rows))
-		}
-		repeated.Gather(&view, rows)
-		return s.out.Rows(repeated)
+		view.Len = in.Len
+		n += in.Len
+		return s.out.Rows(&view)
 	})
 	if err != nil {
 		return "", err
@@ -57,7 +40,7 @@ func (s *Session) query(ctx context.Context, b *bind.Select, args []*expr.Node) 
 	return fmt.Sprintf("SELECT %d", n), nil
 }
 
-// runPlan runs an ad hoc plan over one snapshot and calls visit with its result and the columns that are not hidden. t, if not nil, is the
+// runPlan runs an ad hoc plan over one snapshot and calls visit with its result, each row once, and the columns that are not hidden. t, if not nil, is the
 // transaction whose own writes to tables the plan sees.
 func (s *Session) runPlan(ctx context.Context, p *plan.Plan, t *tx, visit func(b *column.Batch, visible []int) error) error {
 	jobs := s.e.o.Jobs
@@ -89,7 +72,7 @@ func (s *Session) runPlan(ctx context.Context, p *plan.Plan, t *tx, visit func(b
 		}
 		stored = true
 	}
-	opts := flow.OnceOptions{Now: s.context().Now, Sources: sources, MemoryBytes: s.e.o.QueryMemory}
+	opts := flow.OnceOptions{Now: s.context().Now, Sources: sources, Memory: s.memory}
 	opts.Ends = func(sources []connector.Source) [][]int64 { return job.Ends(s.e.o.Broker, sources) }
 	if stored {
 		published, err := jobs.Publish(ctx, s.writes...)
@@ -175,7 +158,7 @@ func (in *rowInput) add(row []byte) error {
 		return fmt.Errorf("a row of %s %q: %w", in.r.Kind, in.r.Name, err)
 	}
 	in.all.EndRow(1)
-	if in.all.Len == column.MaxRows {
+	if in.all.Full() {
 		return in.flush()
 	}
 	return nil
@@ -190,9 +173,17 @@ func (in *rowInput) flush() error {
 		in.view.Cols = append(in.view.Cols, in.all.Cols[c])
 	}
 	in.view.Len = in.all.Len
+	size := int64(0)
+	if in.all.Heavy() {
+		size = int64(in.all.MemSize())
+	}
+	if err := in.s.memory.Take(size); err != nil {
+		return err
+	}
 	if err := in.emit(&in.view); err != nil {
 		return err
 	}
+	in.s.memory.Give(size)
 	in.all.Reset(in.types)
 	return nil
 }

@@ -37,12 +37,12 @@ type Options struct {
 	Logger *slog.Logger
 	// Memory is the root of the node's tree of budgets, which the system view of memory shows; nil shows none.
 	Memory *budget.Budget
-	// QueryMemory bounds what one ad hoc query may keep, in bytes; 0 is DefaultQueryMemory.
-	QueryMemory int64
+	// Queries is what statements, and open transactions, take their memory from; nil is a budget of DefaultQueryMemory.
+	Queries *budget.Budget
 }
 
-// DefaultQueryMemory is what one ad hoc query may keep.
-const DefaultQueryMemory = 256 << 20
+// DefaultQueryMemory is what all statements together may hold, in bytes.
+const DefaultQueryMemory = 512 << 20
 
 // Engine is what the sessions of a node share.
 type Engine struct {
@@ -55,8 +55,8 @@ type Engine struct {
 
 // NewEngine makes an engine over running jobs, and installs the checks of what Kafka clients produce into tables.
 func NewEngine(o Options) (*Engine, error) {
-	if o.QueryMemory == 0 {
-		o.QueryMemory = DefaultQueryMemory
+	if o.Queries == nil {
+		o.Queries = budget.New("queries", DefaultQueryMemory)
 	}
 	e := &Engine{o: o}
 	e.writers.init()
@@ -68,6 +68,9 @@ func NewEngine(o Options) (*Engine, error) {
 	}
 	return e, nil
 }
+
+// Account opens an account of what statements may hold, for what a door keeps for a client.
+func (e *Engine) Account() *budget.Account { return e.o.Queries.Account() }
 
 // Status is where a session is, as the PostgreSQL protocol says it after each statement.
 type Status byte
@@ -94,12 +97,15 @@ type Session struct {
 	writes   []job.Position       // the session's own writes that a query must see
 	kept     map[string]*Prepared // PREPARE, and Parse of the protocol
 	keptSize int                  // bytes of their texts
+	keeps    *budget.Account      // of them
 	out      Output
+	memory   *budget.Account // of the statement that runs
+	stop     *atomic.Bool    // set when it is to end
 }
 
 // NewSession starts a session for a user on a database; both are only names.
 func (e *Engine) NewSession(user, database string) *Session {
-	s := &Session{e: e, ID: e.nextID.Add(1), kept: map[string]*Prepared{}}
+	s := &Session{e: e, ID: e.nextID.Add(1), kept: map[string]*Prepared{}, keeps: e.Account()}
 	s.settings.init(user, database)
 	return s
 }
@@ -110,6 +116,7 @@ func (s *Session) Close() {
 		s.finish(s.tx)
 		s.tx = nil
 	}
+	s.keeps.Close()
 }
 
 // Status is the transaction's.
@@ -210,8 +217,11 @@ func (s *Session) context() *expr.Context {
 	if s.tx != nil {
 		now = s.tx.began // now() is the transaction's start, as in PostgreSQL
 	}
-	return &expr.Context{Now: now.UnixMicro(), Zone: s.settings.zone}
+	return &expr.Context{Now: now.UnixMicro(), Zone: s.settings.zone, Memory: s.memory, Stop: s.stop}
 }
+
+// Memory is what the statement that runs takes what it keeps from, nil when none does. An Output takes from it, too.
+func (s *Session) Memory() *budget.Account { return s.memory }
 
 // statementTime is when the statement that runs began.
 func (s *Session) statementTime() time.Time {
@@ -233,11 +243,24 @@ func (s *Session) Execute(ctx context.Context, p *Prepared, args []*expr.Node, o
 		defer cancel()
 		ctx = limited
 	}
+	defer s.start(ctx)()
 	if tag, err = s.execute(ctx, p, args); err != nil {
 		s.abort()
 		return "", reason(ctx, err)
 	}
 	return tag, nil
+}
+
+// start gives a statement its memory, and lets what takes long within it see that it is to end. It returns what ends that.
+func (s *Session) start(ctx context.Context) (end func()) {
+	memory, stop := s.e.o.Queries.Account(), new(atomic.Bool)
+	s.memory, s.stop = memory, stop
+	unwatch := context.AfterFunc(ctx, func() { stop.Store(true) })
+	return func() {
+		unwatch()
+		memory.Close()
+		s.memory, s.stop = nil, nil
+	}
 }
 
 // reason puts what has ended a context in the place of the errors that came of it.

@@ -207,7 +207,7 @@ func (s *Session) savepoint(st *ast.Transaction, explicit bool) (string, error) 
 	t.ordered = slices.DeleteFunc(t.ordered, func(tab *txTable) bool {
 		n, had := p.records[tab]
 		if had {
-			tab.undo(n)
+			tab.undo(t, n)
 			return false
 		}
 		// First written to since: others may do so now.

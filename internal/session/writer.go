@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leat-io/leat/internal/broker"
+	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/catalog"
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/connector/jsonrow"
@@ -25,6 +26,7 @@ type writer struct {
 	// The rest belongs to the holder.
 	overlay map[string]unpublished // by key, as rowenc encodes it
 	order   []written              // the overlay's entries in the order of their offsets
+	bytes   int                    // of these
 	// known is how far, in each partition of the topic, every record is in the overlay or was in a published epoch. What is behind it was
 	// written by a Kafka client, or before the node was started.
 	known []int64
@@ -42,8 +44,9 @@ type place struct {
 }
 
 type written struct {
-	key string
-	at  place
+	key  string
+	at   place
+	size int
 }
 
 func newWriter(id uint64) *writer { return &writer{id: id, overlay: map[string]unpublished{}} }
@@ -55,6 +58,7 @@ func (w *writer) trim(committed func(partition int32) int64) {
 		if u, ok := w.overlay[w.order[n].key]; ok && u.at == w.order[n].at {
 			delete(w.overlay, w.order[n].key)
 		}
+		w.bytes -= w.order[n].size
 		n++
 	}
 	w.order = w.order[n:]
@@ -92,6 +96,9 @@ func (w *writer) wrote(p int32, offset int64, n int) {
 	}
 }
 
+// maxUnpublished is how many bytes of written rows a table may have that no published epoch has, before the next writer waits for one that does.
+const maxUnpublished = 8 << 20
+
 // tx is a transaction: the tables that it writes to, and what it will write.
 type tx struct {
 	began    time.Time
@@ -99,7 +106,8 @@ type tx struct {
 	tables   map[uint64]*txTable
 	ordered  []*txTable // in the order in which they were first written
 	bytes    int
-	implicit bool // of a group of statements, not of BEGIN
+	memory   *budget.Account // of what it will write
+	implicit bool            // of a group of statements, not of BEGIN
 	saves    []savepoint
 	before   *settings // the session's as they were, once one of them has changed
 }
@@ -168,7 +176,7 @@ func (s *Session) open(ctx context.Context, t *tx, r *catalog.Relation, reads bo
 		t.tables[r.ID] = tab
 		t.ordered = append(t.ordered, tab)
 	}
-	if !reads {
+	if !reads && tab.w.bytes < maxUnpublished {
 		return tab, nil
 	}
 	// What is committed is read before the snapshot is taken, so that the snapshot has all that the overlay forgets.
@@ -329,6 +337,9 @@ func (t *txTable) write(tr *tx, rec txRecord) error {
 		return pgerr.Newf("54000", "the transaction writes more than %d MB", maxTransaction>>20).
 			WithHint("Write in several transactions, or produce the rows into a topic.")
 	}
+	if err := tr.memory.Take(int64(held(&rec))); err != nil {
+		return err
+	}
 	if limit := t.maxRecord(); len(rec.key)+len(rec.value) > limit {
 		return pgerr.Newf("54000", "a row of table \"%s\" is %d bytes as a record, more than the %d that its topic takes", t.relation.Name, len(rec.key)+len(rec.value), limit)
 	}
@@ -339,9 +350,13 @@ func (t *txTable) write(tr *tx, rec txRecord) error {
 	return nil
 }
 
+// held is what a record of a transaction holds until it is committed: itself, its row, and both once more in the unit that commits it.
+func held(r *txRecord) int { return 2*(len(r.key)+len(r.value)) + len(r.row) + 2*len(r.rowKey) + 256 }
+
 // undo forgets all records but the first n.
-func (t *txTable) undo(n int) {
+func (t *txTable) undo(tr *tx, n int) {
 	for i := len(t.records) - 1; i >= n; i-- {
+		tr.memory.Give(int64(held(&t.records[i])))
 		if r := &t.records[i]; r.hadBefore {
 			t.rows[r.rowKey] = r.before
 		} else {
@@ -453,7 +468,9 @@ func (s *Session) commit(ctx context.Context, t *tx) error {
 		for k, r := range p.records {
 			at := place{p.partition, offsets[i] + int64(k)}
 			p.tab.w.overlay[r.rowKey] = unpublished{row: r.row, at: at}
-			p.tab.w.order = append(p.tab.w.order, written{r.rowKey, at})
+			size := len(r.rowKey) + len(r.row) + 160
+			p.tab.w.order = append(p.tab.w.order, written{r.rowKey, at, size})
+			p.tab.w.bytes += size
 		}
 		p.tab.w.wrote(p.partition, offsets[i], len(p.records))
 		s.wrote(job.Position{Relation: p.tab.relation.ID, Partition: int(p.partition), Offset: offsets[i] + int64(len(p.records))})
@@ -488,4 +505,5 @@ func (s *Session) finish(t *tx) {
 		s.e.locks.release(tab.w)
 	}
 	t.ordered, t.tables = nil, map[uint64]*txTable{}
+	t.memory.Close()
 }

@@ -145,7 +145,11 @@ func (w *world) openDB() {
 
 func (w *world) openTables(fresh bool) {
 	w.budget = budget.New("node", 0)
-	o := Options{Name: "state", DB: w.db, Applier: w.applier, Budget: w.budget, Limit: 24 << 10}
+	limit := int64(24 << 10)
+	if w.rng.IntN(3) == 0 { // all that was read ahead fits
+		limit = 1 << 20
+	}
+	o := Options{Name: "state", DB: w.db, Applier: w.applier, Budget: w.budget, Limit: limit}
 	if w.spills {
 		o.Spill, o.SpillBytes = w.folder, 500
 	}
@@ -153,6 +157,7 @@ func (w *world) openTables(fresh bool) {
 	w.settled = [numModelTables]bool{}
 	for i := range numModelTables {
 		spec := modelSpec(i, fresh)
+		spec.Mine = func([]byte) bool { return true }
 		if i == ordered || i == orderedWindows {
 			w.ordered[i] = w.tables.Ordered(spec)
 			w.ordered[i].big = 600
@@ -640,6 +645,10 @@ func (w *world) step() {
 	case n < 95:
 		w.endEpoch()
 		w.tables.Evict()
+		for range w.rng.IntN(4) {
+			_, err := w.tables.Preload(1 + w.rng.IntN(50))
+			w.must(err)
+		}
 	case n < 96:
 		w.doCheckpoint()
 	case n < 97:

@@ -593,7 +593,7 @@ func (o *Ordered) evictPart(w *part, n int) int {
 		if g.n == 0 {
 			o.absent--
 		}
-		if (g.n > 0 || partial) && w.known {
+		if (g.n > 0 || partial) && (w.known || o.preloads()) {
 			w.filter.add(o.pool, xxh3.Hash(o.pool.keyAt(addr, groupHeader)))
 		}
 		o.evictions++

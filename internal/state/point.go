@@ -376,7 +376,7 @@ func (p *Point) evictPart(w *part, n int) int {
 		if r.valLen == absentLen {
 			p.absent--
 		} else {
-			if w.known {
+			if w.known || p.preloads() {
 				w.filter.add(p.pool, xxh3.Hash(p.pool.keyAt(addr, rowHeader)))
 			}
 			p.evictions++

@@ -17,7 +17,8 @@ import (
 // Address 0 is nothing: the first block of the first region is never handed out.
 type pool struct {
 	budget  *budget.Budget
-	owned   bool // the budget is the pool's own
+	owned   bool            // the budget is the pool's own
+	account *budget.Account // instead of budget, nil if there is none
 	regions []region
 	bases   []base // of regions, for the way of the data
 	free    [maxOrder + 1][]uint32
@@ -56,6 +57,25 @@ func newPool(b *budget.Budget) *pool {
 	return &pool{budget: b}
 }
 
+// take accounts for n bytes before they are used.
+func (p *pool) take(n int64) {
+	if p.account != nil {
+		p.account.Must(n)
+	} else {
+		p.budget.Force(n)
+	}
+	p.used += n
+}
+
+func (p *pool) give(n int64) {
+	p.used -= n
+	if p.account != nil {
+		p.account.Give(n)
+	} else {
+		p.budget.Release(n)
+	}
+}
+
 // orderFor is the order of the smallest block that holds n bytes; above maxOrder it is a region of its own.
 func orderFor(n int) uint8 {
 	if n <= 1<<minShift {
@@ -69,8 +89,7 @@ func orderBytes(order uint8) int { return 1 << (order + minShift) }
 // alloc hands out a block. Its bytes are not zeroed. It fails (panics) only when 32 GiB are in use: the limits of the
 // budget are far below, and are the caller's to keep.
 func (p *pool) alloc(order uint8) uint32 {
-	p.used += int64(orderBytes(order))
-	p.budget.Force(int64(orderBytes(order)))
+	p.take(int64(orderBytes(order)))
 	if order > maxOrder {
 		return p.addRegion(orderBytes(order), false) << regionUnits
 	}
@@ -102,8 +121,7 @@ func (p *pool) alloc(order uint8) uint32 {
 
 // release takes a block back.
 func (p *pool) release(addr uint32, order uint8) {
-	p.used -= int64(orderBytes(order))
-	p.budget.Release(int64(orderBytes(order)))
+	p.give(int64(orderBytes(order)))
 	if order > maxOrder {
 		p.dropRegion(addr >> regionUnits)
 		return
@@ -206,6 +224,6 @@ func (p *pool) close() {
 			unmapMemory(p.regions[i].mem)
 		}
 	}
-	p.budget.Release(p.used)
-	*p = pool{budget: p.budget}
+	p.give(p.used)
+	*p = pool{budget: p.budget, account: p.account}
 }

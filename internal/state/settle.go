@@ -81,7 +81,7 @@ func (p *Point) Settle() {
 			p.absent--
 		} else {
 			p.early.Set(kind, p.spec.ID, key, nil, now)
-			if w.known {
+			if w.known || p.preloads() {
 				w.filter.add(pool, hash)
 			}
 		}

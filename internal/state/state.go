@@ -37,6 +37,8 @@ type Spec struct {
 	Windowed bool
 	// ValueBytes is the usual length of a value, if known: a new row of a point table is made with room for it.
 	ValueBytes int
+	// Mine tells the worker's own keys among those that the database has; nil: that is not known, and the table is not read ahead (see Preload).
+	Mine func(key []byte) bool
 	// Ephemeral: in memory only (ad hoc queries, tests): never journaled, never evicted.
 	Ephemeral bool
 }
@@ -49,6 +51,9 @@ type Options struct {
 	Applier *Applier
 	// Budget is what the arenas are accounted in (a child of the engine's); nil accounts for itself alone.
 	Budget *budget.Budget
+	// Account is what the tables of an ad hoc query are accounted in, instead of Budget. What it refuses is a panic with its error: the query ends, and its
+	// tables with it.
+	Account *budget.Account
 	// Limit is how much memory the tables may hold before Evict has something to do; 0 is no limit.
 	Limit int64
 	// Spill is where goes what an epoch gives beyond what may be in memory; nil: nothing does, and it ends in an error.

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -25,6 +26,7 @@ type Tables struct {
 	epochLarge   []chunk // its blocks that are the pool's own
 	changedBytes int64
 	held         int64 // by operators, see Hold
+	ahead        bool  // there may be a table to be read ahead
 	epochBytes   int64 // Options.EpochBytes
 	spill        *spill.Folder
 	spillBytes   int64 // Options.SpillBytes
@@ -56,6 +58,7 @@ type gen struct {
 
 // tableSort is what differs between point and ordered tables.
 type tableSort interface {
+	putAhead() func(w *part, key, suffix, value []byte)
 	endEpoch(dst *Changes)
 	evict(slots int)
 	compact(w *part)
@@ -72,12 +75,14 @@ func NewTables(o Options) *Tables {
 	}
 	t.pool = newPool(b)
 	t.pool.owned = b != o.Budget
+	t.pool.account = o.Account
 	return t
 }
 
 func (t *Tables) add(spec Spec, tb *table, s tableSort) {
 	tb.sort = s
 	t.list = append(t.list, tb)
+	t.ahead = t.ahead || tb.preloads()
 	switch {
 	case t.byID[spec.ID] == nil && (!spec.Ephemeral || spec.ID != 0):
 		t.byID[spec.ID] = tb // an Ephemeral one by its id too, so that it can be dropped
@@ -218,6 +223,13 @@ func Evict(tables []*Tables, inTurn bool) (over int64) {
 	return slices.Max(left)
 }
 
+// Preload is Tables.Preload of the tables of all workers.
+func Preload(tables []*Tables, n int, inTurn bool) (more bool, err error) {
+	mores, errs := make([]bool, len(tables)), make([]error, len(tables))
+	together(len(tables), inTurn, func(k int) { mores[k], errs[k] = tables[k].Preload(n) })
+	return slices.Contains(mores, true), errors.Join(errs...)
+}
+
 // together calls do for 0 to n-1, each on a goroutine of its own unless inTurn.
 func together(n int, inTurn bool, do func(k int)) {
 	if inTurn || n == 1 {
@@ -301,11 +313,10 @@ func (t *Tables) over() int64 {
 // epoch's end.
 func (t *Tables) Hold(n int64) {
 	t.held += n
-	t.pool.used += n
 	if n > 0 {
-		t.pool.budget.Force(n)
+		t.pool.take(n)
 	} else {
-		t.pool.budget.Release(-n)
+		t.pool.give(-n)
 	}
 }
 

@@ -52,7 +52,8 @@ type table struct {
 	parts  []*part // by window's end
 	last   *part   // of the last key looked up
 	opened bool    // windows that kv has are among parts
-	tag    byte    // first byte of the keys of a windowed table
+	preload
+	tag byte // first byte of the keys of a windowed table
 
 	touched  bool  // in Tables.touched
 	dropped  bool  // windows were dropped in this epoch
@@ -79,6 +80,7 @@ func (tb *table) init(t *Tables, spec Spec, header int) {
 		tb.parts = []*part{tb.last}
 	}
 	tb.opened = !spec.Windowed || spec.Fresh || spec.Ephemeral
+	tb.preload.ended = spec.Fresh || spec.Ephemeral
 }
 
 const minSweep = 256

@@ -34,6 +34,7 @@ type Options struct {
 	BatchRows int   // 0 is the engine's own
 	Memory    int64 // of operator state, in bytes; 0 is the node's default
 	Spill     int64 // what of an epoch goes to files: see job.Options.SpillBytes
+	Queries   int64 // what SQL statements may hold together, in bytes; 0 is the node's default
 	Clock     clock.Clock
 	Logger    *slog.Logger
 }
@@ -66,7 +67,7 @@ func (n *Node) start() {
 	defer cancel()
 	c := node.Config{
 		Dir: "/data", Kafka: "127.0.0.1:0", Postgres: "127.0.0.1:0", HTTP: "127.0.0.1:0",
-		StateMemory: n.o.Memory, Workers: max(n.o.Workers, 1), AutoCreateTopics: true, DefaultPartitions: 1, Logger: n.o.Logger,
+		StateMemory: n.o.Memory, QueryMemory: n.o.Queries, Workers: max(n.o.Workers, 1), AutoCreateTopics: true, DefaultPartitions: 1, Logger: n.o.Logger,
 		Core: node.CoreOptions{FS: n.fs, Clock: n.o.Clock, BatchRows: n.o.BatchRows, SpillBytes: n.o.Spill, JournalSegmentBytes: 4 << 20, CacheBytes: 8 << 20, MemTableBytes: 4 << 20},
 	}
 	started, err := node.Start(ctx, c)

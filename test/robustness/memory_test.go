@@ -17,12 +17,12 @@ func TestMemoryViewShowsTheTree(t *testing.T) {
 	got := c.Query("SELECT pool FROM leat_memory ORDER BY pool")
 	want := []string{
 		"node", "node/clusters", "node/database", "node/database/cache", "node/database/memtables", "node/doors", "node/doors/kafka",
-		"node/engine", "node/engine/applier", "node/engine/state", "node/log", "node/log/journal",
+		"node/engine", "node/engine/applier", "node/engine/state", "node/log", "node/log/journal", "node/queries",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("pools %v, want %v", got, want)
 	}
-	if got := c.Query(`SELECT bool_and(bytes <= limit_bytes), count(limit_bytes) FROM leat_memory`); !slices.Equal(got, []string{"t|4"}) {
+	if got := c.Query(`SELECT bool_and(bytes <= limit_bytes), count(limit_bytes) FROM leat_memory`); !slices.Equal(got, []string{"t|5"}) {
 		t.Errorf("pools within their limits, pools with a limit: %v", got)
 	}
 	if got := c.Query("SELECT count(*) FROM leat_memory WHERE pool LIKE 'node/engine/state' AND bytes > 0"); got[0] != "1" {

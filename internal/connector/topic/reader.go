@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/leat-io/leat/internal/broker"
+	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/connector"
 	"github.com/leat-io/leat/internal/connector/recordrow"
 	"github.com/leat-io/leat/internal/record"
@@ -20,6 +21,7 @@ type reader struct {
 	chunk   []byte // batches not yet walked
 	batches record.Reader
 	open    bool     // batches stands in a batch
+	size    int      // bytes of the records of this Read
 	next    int64    // offset of the next record that the position in chunk and batch will give
 	bodies  [][]byte // the rows' records as they are encoded, for dead letters
 	settled int      // of these, how many lie in data
@@ -56,7 +58,8 @@ func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, er
 		r.seek(from)
 	}
 	at := from
-	for at < to && out.Len < limit && len(out.Bad) < limit {
+	r.size = 0
+	for at < to && out.Len < limit && len(out.Bad) < limit && r.size < column.MaxBytes {
 		if r.txn.active {
 			rec, err := r.transactional()
 			if err != nil {
@@ -96,6 +99,7 @@ func (r *reader) Read(from, to int64, limit int, out *connector.Rows) (int64, er
 
 // row appends a record. at is its position: that of its transaction's marker, or its offset.
 func (r *reader) row(rec *record.Record, at int64, out *connector.Rows) {
+	r.size += len(rec.Key) + len(rec.Value)
 	one := recordrow.Record{Offset: rec.Offset, Position: at, Timestamp: rec.Timestamp, Key: rec.Key, Value: rec.Value}
 	if reason := r.decoder.Row(&one, out); reason != "" {
 		out.Bad = append(out.Bad, connector.Bad{Record: rec.Clone(), Position: at, Reason: reason})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/leat-io/leat/internal/budget"
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/expr"
 	"github.com/leat-io/leat/internal/pgerr"
@@ -37,13 +38,16 @@ type conn struct {
 	s       *Server
 	net     net.Conn
 	in      *receiver
+	out     deadlineWriter
 	backend *pgproto3.Backend // what is sent
+	memory  *budget.Account   // what the connection keeps, beside what a statement does while it runs
 	pid     uint32
 	secret  uint32
 	session *session.Session
 
 	portals  map[string]*portal
 	held     int    // bytes that the portals hold
+	taken    int64  // of memory, for these
 	skipping bool   // an error in the extended protocol: everything up to Sync is passed over
 	unsent   int    // bytes that were handed to backend since the last flush
 	scratch  []byte // of one message
@@ -59,13 +63,15 @@ type portal struct {
 	args    []*expr.Node
 	formats []int16
 	rows    *suspended
-	held    int // of conn.held
+	held    int   // of conn.held
+	taken   int64 // of conn.taken
 }
 
 func newConn(s *Server, nc net.Conn) *conn {
 	c := &conn{s: s, net: nc, portals: map[string]*portal{}}
 	c.in = newReceiver(nc, s.o.MaxMessage)
-	c.backend = pgproto3.NewBackend(eof{}, deadlineWriter{nc, s.o.WriteTimeout})
+	c.out = deadlineWriter{nc, s.o.WriteTimeout}
+	c.backend = pgproto3.NewBackend(eof{}, c.out)
 	return c
 }
 
@@ -101,6 +107,7 @@ func (c *conn) close() {
 	if c.session != nil {
 		c.session.Close()
 	}
+	c.memory.Close()
 	_ = c.net.Close()
 }
 
@@ -146,6 +153,12 @@ func (c *conn) run() error {
 				c.fatal(pgerr.New("25P03", "terminating connection due to idle-in-transaction timeout"))
 				return nil
 			}
+			if no := (*refused)(nil); errors.As(err, &no) {
+				if err := c.pass(no); err != nil {
+					return err
+				}
+				continue
+			}
 			var bad *malformed
 			if errors.As(err, &bad) {
 				c.fatal(pgerr.New(pgerr.ProtocolViolation, bad.what))
@@ -160,6 +173,21 @@ func (c *conn) run() error {
 			return err
 		}
 	}
+}
+
+// pass answers a message that was too large for the memory that there is.
+func (c *conn) pass(m *refused) error {
+	switch {
+	case c.skipping:
+		return nil
+	case m.kind == 'Q':
+		c.fail(m.err, "")
+		if err := c.running(c.session.EndGroup); err != nil {
+			return err
+		}
+		return c.ready()
+	}
+	return c.extended(m.err)
 }
 
 // next waits for a message, as long as the client may take.
@@ -230,6 +258,8 @@ func (c *conn) greet(m *pgproto3.StartupMessage) (bool, error) {
 		c.fatal(pgerr.New("53300", "sorry, too many clients already"))
 		return false, nil
 	}
+	c.memory = c.s.o.Engine.Account()
+	c.in.memory = c.memory
 	c.session = c.s.o.Engine.NewSession(user, database)
 	c.session.ID = int32(c.pid)
 	var unknown []string // extensions of the protocol: they are declined
@@ -343,25 +373,33 @@ func (c *conn) handle(msg pgproto3.FrontendMessage) (done bool, err error) {
 func (c *conn) endPortals() {
 	if c.session.Status() != session.InTx {
 		clear(c.portals)
-		c.held = 0
+		c.memory.Give(c.taken)
+		c.held, c.taken = 0, 0
 	}
 }
 
 func (c *conn) endPortal(name string) {
 	if p := c.portals[name]; p != nil {
+		c.memory.Give(p.taken)
 		c.held -= p.held
+		c.taken -= p.taken
 		delete(c.portals, name)
 	}
 }
 
-// hold counts n bytes more that a portal keeps.
-func (c *conn) hold(p *portal, n int) error {
+// hold counts n bytes more that a portal keeps, for which it takes so much memory.
+func (c *conn) hold(p *portal, n int, memory int64) error {
 	if c.held+n > maxHeld {
 		return pgerr.Newf("54000", "the portals of the connection hold more than %d MB of parameters and of results that are fetched in pieces", maxHeld>>20).
 			WithHint("Fetch results without a row limit: they are then sent as they come. Close portals that are not needed any more.")
 	}
+	if err := c.memory.Take(memory); err != nil {
+		return err
+	}
 	c.held += n
 	p.held += n
+	c.taken += memory
+	p.taken += memory
 	return nil
 }
 
@@ -384,13 +422,28 @@ func (c *conn) flush() error {
 	return nil
 }
 
-// sendRows hands encoded rows to the client. What is gathered is written at times, so that a large result is never held whole.
+// sendRows hands encoded rows to the client. What is gathered is written at times, so that a large result is never held whole: what runs waits for the
+// client then.
 func (c *conn) sendRows(rows []byte) error {
+	if len(rows) >= flushBytes {
+		return c.write(rows)
+	}
 	c.backend.Send(encoded(rows))
 	if c.unsent += len(rows); c.unsent < flushBytes {
 		return nil
 	}
 	return c.flush()
+}
+
+// write writes bytes, which may be many, behind everything that was sent.
+func (c *conn) write(p []byte) error {
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if _, err := c.out.Write(p); err != nil {
+		return &lostError{err}
+	}
+	return nil
 }
 
 // reportSettings tells the client what it follows and has changed.
@@ -466,6 +519,11 @@ func (c *conn) query(text string) error {
 }
 
 func (c *conn) simple(text string) error {
+	size := session.ParseSize(text)
+	if err := c.memory.Take(size); err != nil {
+		return err
+	}
+	defer c.memory.Give(size)
 	statements, err := c.session.Parse(text)
 	if err != nil {
 		return err
@@ -515,6 +573,11 @@ func (c *conn) parse(m *pgproto3.Parse) error {
 	if m.Name != "" && c.session.Kept(m.Name) != nil {
 		return pgerr.Newf("42P05", "prepared statement \"%s\" already exists", m.Name)
 	}
+	size := session.ParseSize(m.Query)
+	if err := c.memory.Take(size); err != nil {
+		return err
+	}
+	defer c.memory.Give(size)
 	statements, err := c.session.Parse(m.Query)
 	if err != nil {
 		return positioned(err, m.Query)
@@ -573,19 +636,34 @@ func (c *conn) bind(m *pgproto3.Bind) error {
 	}
 	p := &portal{stmt: st, formats: append([]int16(nil), m.ResultFormatCodes...)}
 	size := 0
+	for _, raw := range m.Parameters {
+		size += len(raw)
+	}
+	if err := c.memory.Take(3 * int64(size)); err != nil { // a value is made of each, and its text
+		return err
+	}
+	defer c.memory.Give(3 * int64(size))
+	size = 0
 	for i, raw := range m.Parameters {
 		n, err := c.argument(st.Params[i], raw, formatOf(m.ParameterFormatCodes, i))
 		if err != nil {
 			return fmt.Errorf("parameter $%d: %w", i+1, err)
 		}
 		p.args = append(p.args, n)
-		size += 100 + len(raw)
+		size += 100 + len(textOf(n))
 	}
-	if err := c.hold(p, size); err != nil {
+	if err := c.hold(p, size, int64(size)); err != nil {
 		return err
 	}
 	c.portals[m.DestinationPortal] = p
 	return c.send(&pgproto3.BindComplete{})
+}
+
+func textOf(n *expr.Node) string {
+	if n.Text == nil {
+		return ""
+	}
+	return *n.Text
 }
 
 // argument makes a constant of a parameter's bytes.

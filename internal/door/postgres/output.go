@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/leat-io/leat/internal/column"
+	"github.com/leat-io/leat/internal/pgerr"
 	"github.com/leat-io/leat/internal/pgtype"
 	"github.com/leat-io/leat/internal/sql/bind"
 	"github.com/leat-io/leat/internal/sql/plan"
@@ -48,6 +49,8 @@ type output struct {
 	formats  []int16
 	keep     *portal // where the rows go instead, nil if they are sent
 	buf      []byte
+	cuts     []cut // of the row at hand, in order
+	taken    int64 // of the statement's memory, for the row at hand
 }
 
 // Columns implements session.Output.
@@ -58,47 +61,128 @@ func (o *output) Columns(cols []plan.Column) error {
 	return nil
 }
 
+// largeBytes is from where on a value is not copied before it is written, or is accounted for while it is made.
+const largeBytes = 64 << 10
+
+// cut is a value that stands as it is in the row, at a place of the encoded rows.
+type cut struct {
+	at    int
+	value []byte
+}
+
 // Rows implements session.Output.
 func (o *output) Rows(b *column.Batch) error {
-	zone := o.c.session.Zone()
 	buf := o.buf[:0]
 	for row := range b.Len {
 		from := len(buf)
-		buf = append(buf, 'D', 0, 0, 0, 0)
-		buf = binary.BigEndian.AppendUint16(buf, uint16(len(b.Cols)))
-		for i, v := range b.Cols {
-			if v.IsNull(row) {
-				buf = append(buf, 0xff, 0xff, 0xff, 0xff)
-				continue
-			}
-			at := len(buf)
-			buf = append(buf, 0, 0, 0, 0)
-			if formatOf(o.formats, i) == binaryFormat {
-				buf = pgtype.AppendBinary(buf, v, row)
-			} else {
-				buf = pgtype.AppendText(buf, v, row, zone)
-			}
-			binary.BigEndian.PutUint32(buf[at:], uint32(len(buf)-at-4))
+		var err error
+		if buf, err = o.row(buf, b, row); err != nil {
+			return err
 		}
-		binary.BigEndian.PutUint32(buf[from+1:], uint32(len(buf)-from-1))
-		if o.keep != nil {
-			if err := o.c.hold(o.keep, len(buf)-from+8); err != nil {
-				return err
-			}
-			o.keep.rows.add(buf[from:])
+		switch {
+		case o.keep != nil:
+			err = o.hold(buf[from:], from)
 			buf = buf[:from]
-		} else if len(buf) >= flushBytes {
-			if err := o.c.sendRows(buf); err != nil {
-				return err
-			}
+		case len(o.cuts) > 0:
+			err = o.pieces(buf)
+			buf = buf[:0]
+		case len(buf) >= flushBytes:
+			err = o.c.sendRows(buf)
 			buf = buf[:0]
 		}
+		o.c.session.Memory().Give(o.taken)
+		o.taken = 0
+		if err != nil {
+			return err
+		}
 	}
-	o.buf = buf
+	if o.buf = buf; cap(buf) > 16*flushBytes {
+		o.buf = nil
+	}
 	if len(buf) == 0 {
 		return nil
 	}
 	return o.c.sendRows(buf)
+}
+
+// row appends a DataRow message, but for the large values that o.cuts has then.
+func (o *output) row(buf []byte, b *column.Batch, row int) ([]byte, error) {
+	from, apart := len(buf), 0
+	o.cuts = o.cuts[:0]
+	buf = append(buf, 'D', 0, 0, 0, 0)
+	buf = binary.BigEndian.AppendUint16(buf, uint16(len(b.Cols)))
+	for i, v := range b.Cols {
+		if v.IsNull(row) {
+			buf = append(buf, 0xff, 0xff, 0xff, 0xff)
+			continue
+		}
+		format := formatOf(o.formats, i)
+		if v.Type.Kind.Varlen() {
+			if value := v.Bytes(row); len(value) >= largeBytes {
+				if v.Type.Kind == column.Text || v.Type.Kind == column.Bytea && format == binaryFormat {
+					buf = binary.BigEndian.AppendUint32(buf, uint32(len(value)))
+					o.cuts = append(o.cuts, cut{len(buf), value})
+					apart += len(value)
+					continue
+				}
+				size := 4 * int64(len(value)) // as text it is longer, and a buffer that grows is there twice
+				if err := o.c.session.Memory().Take(size); err != nil {
+					return buf, err
+				}
+				o.taken += size
+			}
+		}
+		at := len(buf)
+		buf = append(buf, 0, 0, 0, 0)
+		if format == binaryFormat {
+			buf = pgtype.AppendBinary(buf, v, row)
+		} else {
+			buf = pgtype.AppendText(buf, v, row, o.c.session.Zone())
+		}
+		binary.BigEndian.PutUint32(buf[at:], uint32(len(buf)-at-4))
+	}
+	size := len(buf) - from + apart - 1
+	if size >= maxRow {
+		return buf, pgerr.Newf(pgerr.ProgramLimitExceeded, "a row of the result is %d bytes long; the protocol takes %d", size, maxRow)
+	}
+	binary.BigEndian.PutUint32(buf[from+1:], uint32(size))
+	return buf, nil
+}
+
+// maxRow bounds a message, as PostgreSQL does.
+const maxRow = 1<<30 - 1
+
+// pieces writes rows whose last one has large values.
+func (o *output) pieces(buf []byte) error {
+	at := 0
+	for _, c := range o.cuts {
+		if err := o.c.write(buf[at:c.at]); err != nil {
+			return err
+		}
+		if err := o.c.write(c.value); err != nil {
+			return err
+		}
+		at = c.at
+	}
+	return o.c.write(buf[at:])
+}
+
+// hold keeps a row, which stands behind base bytes, for a portal.
+func (o *output) hold(row []byte, base int) error {
+	size := len(row) + 8
+	for _, c := range o.cuts {
+		size += len(c.value)
+	}
+	if err := o.c.hold(o.keep, size, 2*int64(size)); err != nil { // they are gathered in memory that doubles
+		return err
+	}
+	at := 0
+	for _, c := range o.cuts {
+		o.keep.rows.data = append(append(o.keep.rows.data, row[at:c.at-base]...), c.value...)
+		at = c.at - base
+	}
+	o.keep.rows.add(row[at:])
+	return nil
 }
 
 // Notice implements session.Output.

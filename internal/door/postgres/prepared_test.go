@@ -92,7 +92,7 @@ func TestNamesOfPreparedStatements(t *testing.T) {
 
 // TestClientThatNeverSyncs asks for descriptions and binds parameters without an end: what the connection holds is bounded.
 func TestClientThatNeverSyncs(t *testing.T) {
-	n := nodetest.Start(t, nodetest.Options{})
+	n := nodetest.Start(t, nodetest.Options{Queries: 2 << 30})
 	r := greeted(t, n)
 	wide := "SELECT " + strings.TrimSuffix(strings.Repeat("1 AS "+strings.Repeat("x", 60)+",", 500), ",")
 	r.send(&pgproto3.Parse{Name: "wide", Query: wide}, &pgproto3.Flush{})

@@ -3,11 +3,14 @@ package postgres
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/leat-io/leat/internal/budget"
 )
 
 const (
@@ -15,7 +18,7 @@ const (
 	// bodyStep is what is allocated for a message before any of it has come; more is when that much is there. A client that announces much and
 	// sends nothing takes no memory.
 	bodyStep = 64 << 10
-	maxKept  = 1 << 20 // a buffer that has become larger is given up when its message is done
+	maxKept  = 128 << 10 // a buffer that has become larger is given up when its message is done
 
 	sslRequest     = 80877103
 	cancelRequest  = 80877102
@@ -25,9 +28,11 @@ const (
 
 // receiver reads the messages of a client. A message is valid until the next one is read.
 type receiver struct {
-	r    *bufio.Reader
-	max  int // bytes of a message
-	body []byte
+	r      *bufio.Reader
+	max    int // bytes of a message
+	body   []byte
+	memory *budget.Account // what bodies beyond bodyStep, and what is copied of them, are taken from; nil: no bound but max
+	taken  int64
 
 	bind     pgproto3.Bind
 	closing  pgproto3.Close
@@ -45,6 +50,14 @@ func newReceiver(nc net.Conn, max int) *receiver {
 type malformed struct{ what string }
 
 func (e *malformed) Error() string { return e.what }
+
+// refused is a message for which there was no memory. It was passed over: the connection can go on.
+type refused struct {
+	kind byte
+	err  error
+}
+
+func (e *refused) Error() string { return e.err.Error() }
 
 // startup reads the first message of a connection, which has no type.
 func (r *receiver) startup() (pgproto3.FrontendMessage, error) {
@@ -91,6 +104,9 @@ func (r *receiver) next() (pgproto3.FrontendMessage, error) {
 		return nil, &malformed{fmt.Sprintf("invalid message length %d: a message may have %d bytes", int32(length), r.max)}
 	}
 	body, err := r.read(int(length) - 4)
+	if no := (*refused)(nil); errors.As(err, &no) {
+		no.kind = head[0]
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -142,14 +158,28 @@ func decode(m pgproto3.FrontendMessage, body []byte) error {
 // read reads a body of n bytes, taking memory as it comes.
 func (r *receiver) read(n int) ([]byte, error) {
 	if cap(r.body) > maxKept {
-		r.body = nil
+		r.free()
 	}
 	r.body = r.body[:0]
 	for len(r.body) < n {
 		from := len(r.body)
 		to := min(n, max(cap(r.body), from+bodyStep, 2*from))
 		if to > cap(r.body) {
-			r.body = append(make([]byte, 0, to), r.body...)
+			if to > bodyStep {
+				size := 2 * int64(to)
+				if err := r.memory.Take(size); err != nil {
+					r.free()
+					if _, err := io.CopyN(io.Discard, r.r, int64(n-from)); err != nil {
+						return nil, err
+					}
+					return nil, &refused{err: err}
+				}
+				r.body = append(make([]byte, 0, to), r.body...)
+				r.memory.Give(r.taken)
+				r.taken = size
+			} else {
+				r.body = append(make([]byte, 0, to), r.body...)
+			}
 		}
 		r.body = r.body[:to]
 		if _, err := io.ReadFull(r.r, r.body[from:to]); err != nil {
@@ -161,4 +191,11 @@ func (r *receiver) read(n int) ([]byte, error) {
 		}
 	}
 	return r.body[:n], nil
+}
+
+// free gives up the buffer.
+func (r *receiver) free() {
+	r.body = nil
+	r.memory.Give(r.taken)
+	r.taken = 0
 }

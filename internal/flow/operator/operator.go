@@ -5,8 +5,11 @@
 package operator
 
 import (
+	"slices"
+
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/expr"
+	"github.com/leat-io/leat/internal/rowenc"
 	"github.com/leat-io/leat/internal/state"
 )
 
@@ -100,6 +103,29 @@ type Owner struct {
 	Cols  []int
 	// Mine says whether a hash of Cols belongs to this worker.
 	Mine func(hash uint64) bool
+}
+
+// KeyOwner tells which stored keys are this worker's: keys of the given types, whose parts at the places in at are what rows were sent by, in that order. It
+// is nil when that cannot be told.
+func (e *Env) KeyOwner(types []column.Type, at []int) func(key []byte) bool {
+	if e.Workers == 1 {
+		return func([]byte) bool { return true }
+	}
+	if !e.Owner.Known || slices.Contains(at, -1) {
+		return nil
+	}
+	one := column.NewBatch(types, 1)
+	return func(key []byte) bool {
+		one.Reset(types)
+		for _, v := range one.Cols {
+			var err error
+			if key, err = rowenc.DecodeValueKey(key, v); err != nil {
+				return false
+			}
+		}
+		one.Len = 1
+		return len(at) == 0 && e.Owner.Mine(0) || len(at) > 0 && e.Owner.Mine(rowenc.HashRow(one, at, 0))
+	}
 }
 
 // Drop counts the rows that failed and returns those that did not, appended to dst.

@@ -77,11 +77,11 @@ func New(env *operator.Env, p *plan.Aggregate, in, out []column.Type, appendOnly
 		}
 		ordered++
 		spec := env.Spec(ordered, fmt.Sprintf("%s %d", c.p.Func, ordered))
-		spec.Windowed = a.windowed
+		spec.Windowed, spec.Mine = a.windowed, a.keyOwner(in)
 		c.ret.table = env.Tables.Ordered(spec)
 	}
 	spec := env.Spec(0, "groups")
-	spec.Windowed = a.windowed
+	spec.Windowed, spec.Mine = a.windowed, a.keyOwner(in)
 	a.groups = env.Tables.Point(spec)
 	if p.Hop != nil {
 		if p.WindowStart < 0 || p.WindowEnd < 0 {
@@ -443,7 +443,7 @@ func (a *Aggregate) emitChanged(e *operator.Epoch, out operator.Output) (bool, e
 		}
 		a.out.Reset(a.types)
 		pairs := false
-		for a.next < len(changed) && a.out.Len < column.MaxRows-1 {
+		for a.next < len(changed) && a.out.Len < column.MaxRows-1 && !a.out.Heavy() {
 			ref := changed[a.next]
 			a.next++
 			if a.closes() && a.endOf(a.groups.Key(ref)) > a.watermark {
@@ -473,6 +473,25 @@ func (a *Aggregate) emitChanged(e *operator.Epoch, out operator.Output) (bool, e
 		}
 	}
 	return true, nil
+}
+
+// keyOwner tells which stored keys of groups are this worker's, nil if that is not known. Panes are kept by other keys.
+func (a *Aggregate) keyOwner(in []column.Type) func(key []byte) bool {
+	if a.p.Hop != nil {
+		return nil
+	}
+	var types []column.Type
+	for _, c := range a.keyOf {
+		if c >= len(in) {
+			return nil
+		}
+		types = append(types, in[c])
+	}
+	var at []int
+	for _, c := range a.env.Owner.Cols {
+		at = append(at, slices.Index(a.keyOf, c))
+	}
+	return a.env.KeyOwner(types, at)
 }
 
 // endOf is the window's end in a stored key.
@@ -584,7 +603,7 @@ func (a *Aggregate) emitClosed(out operator.Output) (bool, error) {
 				return false, nil
 			}
 			a.out.Reset(a.types)
-			for a.out.Len < column.MaxRows {
+			for !a.out.Full() {
 				if more = a.iter.Next(); !more {
 					break
 				}

@@ -290,7 +290,7 @@ func (j *Interval) match(b *column.Batch, out operator.Output, all bool) (bool, 
 					j.matched = append(j.matched, append([]byte{}, j.iter.Suffix()...))
 				}
 			}
-			if j.out.Len >= column.MaxRows {
+			if j.out.Full() {
 				if err := j.flushAll(out); err != nil {
 					return false, err
 				}
@@ -460,7 +460,7 @@ func (j *Interval) expireGroup(i int, prefix []byte, end int64, out operator.Out
 				if err := j.appendAlone(v[1:]); err != nil {
 					return err
 				}
-				if j.out.Len >= column.MaxRows {
+				if j.out.Full() {
 					if err := j.flushAll(out); err != nil {
 						return err
 					}

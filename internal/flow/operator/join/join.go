@@ -82,6 +82,13 @@ func (o *output) flush(out operator.Output) error {
 		return nil
 	}
 	b := &o.out
+	if o.out.Heavy() {
+		size := int64(o.out.MemSize())
+		if err := o.env.Expr.Memory.Take(size); err != nil {
+			return err
+		}
+		defer o.env.Expr.Memory.Give(size)
+	}
 	if o.residual != nil {
 		var err error
 		o.rows, err = o.residual.Select(o.env.Errors(&o.errs), b, o.rows[:0])
@@ -125,11 +132,26 @@ type Join struct {
 // New makes a join of left and right rows with their stream keys.
 func New(env *operator.Env, p *plan.Join, left, right []column.Type, leftKey, rightKey []int) (*Join, error) {
 	j := &Join{env: env}
-	j.sides[0] = newSide(left, p.Left, leftKey, env.Tables.Ordered(env.Spec(0, "left")), 0)
-	j.sides[1] = newSide(right, p.Right, rightKey, env.Tables.Ordered(env.Spec(1, "right")), len(left))
+	j.sides[0] = newSide(left, p.Left, leftKey, env.Tables.Ordered(spec(env, 0, "left", left, p.Left)), 0)
+	j.sides[1] = newSide(right, p.Right, rightKey, env.Tables.Ordered(spec(env, 1, "right", right, p.Right)), len(left))
 	var err error
 	j.output, err = newOutput(env, left, right, p.Residual)
 	return j, err
+}
+
+// spec is that of a side's table, whose keys are the columns that its rows were sent by.
+func spec(env *operator.Env, i int, name string, types []column.Type, join []int) state.Spec {
+	s := env.Spec(i, name)
+	var keys []column.Type
+	var at []int
+	for k, c := range join {
+		if c >= len(types) {
+			return s
+		}
+		keys, at = append(keys, types[c]), append(at, k)
+	}
+	s.Mine = env.KeyOwner(keys, at)
+	return s
 }
 
 // Push is operator.Operator's.
@@ -286,7 +308,7 @@ func (j *Join) match(b *column.Batch, out operator.Output, all bool) (bool, erro
 			if err := j.appendPair(b, row, s, o, stored, w*b.Weight(row)); err != nil {
 				return false, err
 			}
-			if j.out.Len >= column.MaxRows {
+			if j.out.Full() {
 				if err := j.flush(out); err != nil {
 					return false, err
 				}

@@ -7,6 +7,7 @@ package materialize
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/leat-io/leat/internal/column"
 	"github.com/leat-io/leat/internal/flow/operator"
@@ -35,6 +36,17 @@ func newStore(env *operator.Env, key []int, types []column.Type) store {
 	}
 	spec := env.Spec(0, "rows")
 	spec.Rows = true
+	var keyTypes []column.Type
+	for _, c := range key {
+		if c < len(types) {
+			keyTypes = append(keyTypes, types[c])
+		}
+	}
+	var at []int
+	for _, c := range env.Owner.Cols {
+		at = append(at, slices.Index(key, c))
+	}
+	spec.Mine = env.KeyOwner(keyTypes, at)
 	s.table = env.Tables.Point(spec)
 	return s
 }

@@ -106,7 +106,7 @@ func (u *Upsert) EndEpoch(_ *operator.Epoch, out operator.Output) (bool, error) 
 			return false, nil
 		}
 		u.out.Reset(u.types)
-		for u.next < len(changed) && u.out.Len < column.MaxRows-1 {
+		for u.next < len(changed) && u.out.Len < column.MaxRows-1 && !u.out.Heavy() {
 			ref := changed[u.next]
 			u.next++
 			if err := u.emit(u.table.Old(ref), u.table.Value(ref)); err != nil {

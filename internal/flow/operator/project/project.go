@@ -20,6 +20,8 @@ type Project struct {
 	weights  []int64
 	out      column.Batch
 	kept     column.Batch
+	few      int // rows that are taken at a time, 0: all of a batch
+	part     part
 }
 
 // New makes a projection of rows of the given types. filter, or exprs, is nil where there is none: all rows, all columns.
@@ -38,29 +40,107 @@ func New(env *operator.Env, filter *expr.Node, exprs []*expr.Node, in []column.T
 	return p, nil
 }
 
-// Push is operator.Operator's.
+// Push is operator.Operator's. Rows whose results are too large together are taken in parts, and so are the next ones, for a while.
 func (p *Project) Push(_ int, b *column.Batch, out operator.Output) (bool, error) {
+	if p.few == 0 || b.Len <= p.few {
+		failed := p.env.Counts.Failed
+		err := p.pass(b, out)
+		if err != expr.ErrSplit {
+			p.group.End()
+			return true, err
+		}
+		p.env.Counts.Failed = failed
+		p.few = max(b.Len/2, 1)
+	}
+	for from := 0; from < b.Len; {
+		to := min(from+p.few, b.Len)
+		failed := p.env.Counts.Failed
+		p.part.take(b, from, to)
+		err := p.pass(&p.part.batch, out)
+		switch {
+		case err == expr.ErrSplit && to-from > 1:
+			p.env.Counts.Failed = failed
+			p.few = (to - from) / 2
+			continue
+		case err != nil:
+			return false, err
+		}
+		from = to
+	}
+	p.group.End()
+	if p.few *= 2; p.few >= column.MaxRows {
+		p.few = 0
+	}
+	return true, nil
+}
+
+// pass computes the rows of a batch and pushes them. It pushes nothing when it gives ErrSplit.
+func (p *Project) pass(b *column.Batch, out operator.Output) error {
 	p.group.Start(p.env.Errors(&p.errs), b)
 	p.out.Len, p.out.Weights = b.Len, b.Weights
 	if p.filtered {
 		any, err := p.narrow(b)
 		if err != nil || !any {
-			return true, err
+			return err
 		}
 	}
 	for i := range p.out.Cols {
 		v, err := p.group.Eval(i)
 		if err != nil {
-			return false, err
+			return err
 		}
 		p.out.Cols[i] = v
 	}
 	if p.errs.Len() == 0 {
-		return true, out.Push(&p.out)
+		return out.Push(&p.out)
 	}
 	p.left = p.env.Drop(&p.errs, p.out.Len, p.left[:0])
 	p.kept.Gather(&p.out, p.left)
-	return true, out.Push(&p.kept)
+	return out.Push(&p.kept)
+}
+
+// part is some rows of a batch.
+type part struct {
+	batch column.Batch
+	late  column.Late
+	from  int
+	rows  []int32
+}
+
+func (p *part) take(b *column.Batch, from, to int) {
+	p.from, p.late, p.batch.Late = from, b.Late, nil
+	if b.Late == nil {
+		p.batch.View(b, from, to)
+		return
+	}
+	p.batch.Cols, p.batch.Weights, p.batch.Len = p.batch.Cols[:0], nil, to-from
+	for _, c := range b.Cols {
+		if c == nil {
+			p.batch.Cols = append(p.batch.Cols, nil)
+			continue
+		}
+		v := &column.Vector{}
+		v.View(c, from, to)
+		p.batch.Cols = append(p.batch.Cols, v)
+	}
+	if b.Weights != nil {
+		p.batch.Weights = b.Weights[from:to:to]
+	}
+	p.batch.Late = p
+}
+
+// Make is column.Late's.
+func (p *part) Make(i int, rows []int32, dst *column.Vector) {
+	p.rows = p.rows[:0]
+	if rows == nil {
+		for row := range p.batch.Len {
+			p.rows = append(p.rows, int32(p.from+row))
+		}
+	}
+	for _, row := range rows {
+		p.rows = append(p.rows, int32(p.from)+row)
+	}
+	p.late.Make(i, p.rows, dst)
 }
 
 // narrow leaves the rows that pass the filter, and says whether there are any.

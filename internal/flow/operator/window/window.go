@@ -89,6 +89,10 @@ func (a *Assign) Push(_ int, b *column.Batch, out operator.Output) (bool, error)
 	}
 	pane := a.p.Panes
 	paneSize := Gcd(a.p.Size, a.p.Slide)
+	most := 4 * column.MaxRows
+	if b.Heavy() { // a long row may be in many windows
+		most = 16
+	}
 	for i := range b.Len {
 		if times.IsNull(i) || times.I64[i] == 1<<63-1 || times.I64[i] == -1<<63 {
 			a.env.Counts.Failed++ // no finite time: in no window
@@ -117,7 +121,7 @@ func (a *Assign) Push(_ int, b *column.Batch, out operator.Output) (bool, error)
 					continue
 				}
 				a.add(int32(i), s, s+a.p.Size)
-				if len(a.rows) >= 4*column.MaxRows {
+				if len(a.rows) >= most {
 					if err := a.emit(b, out); err != nil {
 						return false, err
 					}
