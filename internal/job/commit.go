@@ -106,7 +106,11 @@ func (x *island) finishCommit(now time.Time) {
 	x.m.metrics.epoch.Observe(now.Sub(x.started).Seconds())
 	x.m.metrics.recordsRead.Add(float64(x.read))
 	x.evict(lsn)
-	x.preload(max(x.computed.Sub(x.started)/preloadShare, time.Millisecond))
+	if x.ahead += x.computed.Sub(x.started) / preloadShare; x.ahead >= preloadSpan {
+		begun := time.Now()
+		x.preload(0)
+		x.ahead -= time.Since(begun)
+	}
 	select {
 	case x.m.unpublished <- struct{}{}:
 	default:
@@ -348,10 +352,9 @@ func (x *island) evict(lsn journal.LSN) {
 const (
 	// preloadRows are looked at at a time when rows are read ahead after a start.
 	preloadRows = 4096
-	// preloadShare is which part of the time of epochs that takes while there are some.
-	preloadShare = 8
-	// preloadIdle is how long that takes at a time while there are none.
-	preloadIdle = 2 * time.Millisecond
+	// preloadShare is which part of the time of epochs that takes while there are some, in spans of about preloadSpan.
+	preloadShare = 32
+	preloadSpan  = 5 * time.Millisecond
 )
 
 // preload reads rows ahead that operators had in memory before the node was started, for about so long; mu is held, and no epoch is running. It says whether

@@ -53,8 +53,10 @@ type island struct {
 	restored     map[uint64]savedJob // where jobs were attached that no epoch of this island has saved yet
 	stopped      []savedPositions    // where jobs were that have stopped since
 	outputs      outputs
-	toldSpill    int64 // now() of the last epoch of which the log says that it spilled
-	err          error // final
+	toldSpill    int64         // now() of the last epoch of which the log says that it spilled
+	err          error         // final
+	quiet        bool          // there was nothing to read
+	ahead        time.Duration // what may be spent on reading rows of state ahead
 	closed       bool
 }
 
@@ -119,10 +121,10 @@ func (x *island) loop(ctx context.Context) {
 func (x *island) idle() (more bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.closed || x.committing != 0 || x.committedLSN == 0 {
+	if x.closed || x.committing != 0 || x.committedLSN == 0 || !x.quiet {
 		return false
 	}
-	return x.preload(preloadIdle)
+	return x.preload(preloadSpan)
 }
 
 func (x *island) pending() journal.LSN {
@@ -193,12 +195,13 @@ func (x *island) step(now time.Time) (progress bool, wakeAt time.Time) {
 	if x.m.o.Broker.StorageLow() {
 		return false, now.Add(100 * time.Millisecond) // no room for results: sources pause until there is
 	}
+	x.quiet = false
 	input, err := x.gather(now)
 	if err != nil {
 		x.failLocked(err)
 		return false, time.Time{}
 	}
-	if input.empty() && !x.due {
+	if x.quiet = input.empty() && !x.due; x.quiet {
 		return false, input.wakeAt
 	}
 	if ok, wakeAt := x.outputsThere(now); !ok {
