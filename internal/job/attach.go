@@ -63,7 +63,7 @@ func (x *island) attach(spec flow.JobSpec) error {
 	return nil
 }
 
-// detachLocked takes a job out of the graph; mu is held.
+// detachLocked takes a job out of the graph; mu is held. Between two epochs note is due then; within one, its commit does that.
 func (x *island) detachLocked(id uint64) error {
 	if !slices.Contains(x.members, id) {
 		return nil
@@ -81,7 +81,6 @@ func (x *island) detachLocked(id uint64) error {
 	}
 	x.regroup()
 	x.unwatch()
-	x.note()
 	return nil
 }
 

@@ -317,7 +317,14 @@ func (m *Manager) Drop(ctx context.Context, ids []uint64, cascade bool) error {
 			continue
 		}
 		x := j.onIsland()
-		if err := x.between(ctx, func() error { return x.detachLocked(r.ID) }); err != nil {
+		err := x.between(ctx, func() error {
+			if err := x.detachLocked(r.ID); err != nil {
+				return err
+			}
+			x.note()
+			return nil
+		})
+		if err != nil {
 			return err
 		}
 		m.forget(r.ID)

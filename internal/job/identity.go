@@ -36,6 +36,9 @@ func (x *island) stopMistaken(readers []flow.Reader) (stopped bool, err error) {
 		}
 		stopped, x.due = true, len(x.members) > 0 // where they stopped is saved with the others' next epoch
 	}
+	if stopped {
+		x.note()
+	}
 	return stopped, nil
 }
 

@@ -158,7 +158,7 @@ func (x *island) failLocked(err error) {
 	}
 	x.err = err
 	if x.m.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		x.note()
+		x.wake()
 		return // the node stops: the epoch that could not be committed is run again at the next start, and no job has failed
 	}
 	for _, id := range x.members {
@@ -166,7 +166,7 @@ func (x *island) failLocked(err error) {
 			x.m.fail(j, err)
 		}
 	}
-	x.note()
+	x.wake()
 }
 
 // step finishes a commit, or runs one epoch and begins its commit. It never waits for the disk.

@@ -96,7 +96,7 @@ type committedReader struct {
 	offsets  []int64
 }
 
-// note takes over where the readers are; the island's mu is held.
+// note takes over where the readers are; the island's mu is held. No epoch has been run that is not durable.
 func (x *island) note() {
 	x.at.mu.Lock()
 	defer x.at.mu.Unlock()
@@ -108,8 +108,20 @@ func (x *island) note() {
 		}
 		x.at.readers = append(x.at.readers, c)
 	}
-	close(x.at.moved)
-	x.at.moved = make(chan struct{})
+	x.at.wake()
+}
+
+// wake has those look again who wait for the island to get on.
+func (x *island) wake() {
+	x.at.mu.Lock()
+	defer x.at.mu.Unlock()
+	x.at.wake()
+}
+
+// wake is the island's; mu is held.
+func (c *committed) wake() {
+	close(c.moved)
+	c.moved = make(chan struct{})
 }
 
 func (x *island) committedOf(relation uint64) []int64 {
@@ -129,8 +141,7 @@ func (x *island) release() {
 	x.at.mu.Lock()
 	defer x.at.mu.Unlock()
 	x.at.readers = nil
-	close(x.at.moved)
-	x.at.moved = make(chan struct{})
+	x.at.wake()
 }
 
 // Flush waits until everything that was in any source or table when it was called is in committed, published epochs of all jobs.
