@@ -12,7 +12,7 @@ import (
 // columnSource gives rows of a column batch over and over, in two partitions.
 type columnSource struct{ rows *column.Batch }
 
-func (s *columnSource) Partitions() int { return 2 }
+func (s *columnSource) Partitions() int          { return 2 }
 func (s *columnSource) Ends(dst []int64) []int64 { return append(dst, 1<<40, 1<<40) }
 
 func (s *columnSource) Start(string) ([]int64, error)                { return make([]int64, 2), nil }
