@@ -24,15 +24,20 @@ const (
 	allTailBytes = 32 << 20
 	flushDelay   = 200 * time.Millisecond
 
-	minTailBits = 11 // 2 KiB: ten thousand logs with a little each fit
+	minTail     = 1 << 10
+	minTailBits = 12
 	maxTailBits = 16
 )
 
-// tailPool holds buffers of tails by the logarithm of their size.
+// tailPool holds buffers of tails by the logarithm of their size. Smaller ones are no larger than what they begin with needs: ten thousand logs with a
+// little each fit, and trouble the collector less.
 var tailPool [maxTailBits + 1]sync.Pool
 
 func takeTail(n int) []byte {
-	b := max(bits.Len(uint(n-1)), minTailBits)
+	b := bits.Len(uint(n - 1))
+	if b < minTailBits {
+		return make([]byte, 0, max(n, minTail))
+	}
 	if p, ok := tailPool[b].Get().(*[]byte); ok {
 		return (*p)[:0]
 	}
@@ -40,9 +45,9 @@ func takeTail(n int) []byte {
 }
 
 func giveTail(t []byte) {
-	if cap(t) > 0 {
+	if b := bits.Len(uint(cap(t))) - 1; b >= minTailBits && cap(t) == 1<<b {
 		t = t[:0]
-		tailPool[bits.Len(uint(cap(t)-1))].Put(&t)
+		tailPool[b].Put(&t)
 	}
 }
 
@@ -64,7 +69,7 @@ func (l *Log) write(s *segment, batch []byte) error {
 		}
 	}
 	if need > cap(s.tail) {
-		t := append(takeTail(need), s.tail...)
+		t := append(takeTail(max(need, min(2*cap(s.tail), tailBytes))), s.tail...)
 		all := l.m.buffered.Add(int64(cap(t) - cap(s.tail)))
 		giveTail(s.tail)
 		s.tail = t
