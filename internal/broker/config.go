@@ -106,7 +106,7 @@ func CheckConfigs(configs map[string]string) error {
 			def, _ := topicConfig(name)
 			v = def.Default
 		}
-		n, _ := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
+		n, _ := whole(v)
 		return n
 	}
 	if lo, hi := lag("min.compaction.lag.ms"), lag("max.compaction.lag.ms"); lo > hi {
@@ -150,7 +150,7 @@ func parseSettings(configs, defaults map[string]string) settings {
 		return def.Default
 	}
 	num := func(name string) int64 {
-		n, _ := strconv.ParseInt(strings.TrimSpace(get(name)), 10, 64)
+		n, _ := whole(get(name))
 		return n
 	}
 	s := settings{
@@ -165,7 +165,7 @@ func parseSettings(configs, defaults map[string]string) settings {
 	if n := num(internalSegmentBytes.Name); n > 0 {
 		s.segmentBytes = n
 	}
-	s.dirtyRatio, _ = strconv.ParseFloat(strings.TrimSpace(get("min.cleanable.dirty.ratio")), 64)
+	s.dirtyRatio, _ = fraction(get("min.cleanable.dirty.ratio"))
 	s.codec, s.recompresses = codecs[get("compression.type")]
 	for policy := range strings.SplitSeq(get("cleanup.policy"), ",") {
 		switch strings.TrimSpace(policy) {
@@ -178,13 +178,23 @@ func parseSettings(configs, defaults map[string]string) settings {
 	return s
 }
 
-// The checks take what Kafka's take: numbers and booleans may have spaces around them.
+// What is read and checked is taken as Kafka takes it: numbers and booleans may have spaces around them.
+
+func whole(v string) (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("not a whole number")
+	}
+	return n, nil
+}
+
+func fraction(v string) (float64, error) { return strconv.ParseFloat(strings.TrimSpace(v), 64) }
 
 func within(lo, hi int64) func(string) error {
 	return func(v string) error {
-		n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
+		n, err := whole(v)
 		if err != nil {
-			return fmt.Errorf("not a whole number")
+			return err
 		}
 		if n < lo || n > hi {
 			return fmt.Errorf("must be between %d and %d", lo, hi)
@@ -195,9 +205,9 @@ func within(lo, hi int64) func(string) error {
 
 func atLeast(lo int64) func(string) error {
 	return func(v string) error {
-		n, err := strconv.ParseInt(strings.TrimSpace(v), 10, 64)
+		n, err := whole(v)
 		if err != nil {
-			return fmt.Errorf("not a whole number")
+			return err
 		}
 		if n < lo {
 			return fmt.Errorf("must be at least %d", lo)
@@ -252,7 +262,7 @@ func throttled(v string) error {
 }
 
 func ratio(v string) error {
-	f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
+	f, err := fraction(v)
 	if err != nil || !(f >= 0 && f <= 1) {
 		return fmt.Errorf("must be a number between 0 and 1")
 	}

@@ -40,33 +40,34 @@ type nodeConfig struct {
 	set  func(o *Options, n int64)
 }
 
-func lengthOf(field func(o *Options) *time.Duration, unit time.Duration) func(*Options, int64) {
-	return func(o *Options, n int64) { *field(o) = time.Duration(n) * unit }
+// length is a setting that is a length of time.
+func length(name string, unit time.Duration, least int64, field func(o *Options) *time.Duration) nodeConfig {
+	return nodeConfig{name, unit, least, math.MaxInt32, func(o *Options, n int64) { *field(o) = time.Duration(n) * unit }}
 }
 
 var nodeConfigs = []nodeConfig{
-	{"group.consumer.assignment.interval.ms", time.Millisecond, 0, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerAssignment }, time.Millisecond)},
-	{"group.consumer.heartbeat.interval.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerHeartbeat }, time.Millisecond)},
-	{"group.consumer.max.assignment.interval.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerMaxAssignment }, time.Millisecond)},
-	{"group.consumer.max.heartbeat.interval.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerMaxHeartbeat }, time.Millisecond)},
-	{"group.consumer.max.session.timeout.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerMaxSession }, time.Millisecond)},
-	{"group.consumer.min.assignment.interval.ms", time.Millisecond, 0, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerMinAssignment }, time.Millisecond)},
-	{"group.consumer.min.heartbeat.interval.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerMinHeartbeat }, time.Millisecond)},
-	{"group.consumer.min.session.timeout.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerMinSession }, time.Millisecond)},
-	{"group.consumer.session.timeout.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ConsumerSessionTimeout }, time.Millisecond)},
+	length("group.consumer.assignment.interval.ms", time.Millisecond, 0, func(o *Options) *time.Duration { return &o.ConsumerAssignment }),
+	length("group.consumer.heartbeat.interval.ms", time.Millisecond, 1, func(o *Options) *time.Duration { return &o.ConsumerHeartbeat }),
+	length("group.consumer.max.assignment.interval.ms", time.Millisecond, 1, func(o *Options) *time.Duration { return &o.ConsumerMaxAssignment }),
+	length("group.consumer.max.heartbeat.interval.ms", time.Millisecond, 1, func(o *Options) *time.Duration { return &o.ConsumerMaxHeartbeat }),
+	length("group.consumer.max.session.timeout.ms", time.Millisecond, 1, func(o *Options) *time.Duration { return &o.ConsumerMaxSession }),
+	length("group.consumer.min.assignment.interval.ms", time.Millisecond, 0, func(o *Options) *time.Duration { return &o.ConsumerMinAssignment }),
+	length("group.consumer.min.heartbeat.interval.ms", time.Millisecond, 1, func(o *Options) *time.Duration { return &o.ConsumerMinHeartbeat }),
+	length("group.consumer.min.session.timeout.ms", time.Millisecond, 1, func(o *Options) *time.Duration { return &o.ConsumerMinSession }),
+	length("group.consumer.session.timeout.ms", time.Millisecond, 1, func(o *Options) *time.Duration { return &o.ConsumerSessionTimeout }),
 	{"group.initial.rebalance.delay.ms", time.Millisecond, 0, math.MaxInt32, func(o *Options, n int64) {
 		if o.InitialRebalanceDelay = time.Duration(n) * time.Millisecond; n == 0 {
 			o.InitialRebalanceDelay = -1 // zero is the default
 		}
 	}},
-	{"group.max.session.timeout.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.MaxSessionTimeout }, time.Millisecond)},
+	length("group.max.session.timeout.ms", time.Millisecond, 1, func(o *Options) *time.Duration { return &o.MaxSessionTimeout }),
 	{"group.max.size", 0, 1, 100_000, func(o *Options, n int64) { o.MaxGroupSize = int(n) }},
-	{"group.min.session.timeout.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.MinSessionTimeout }, time.Millisecond)},
-	{"log.retention.check.interval.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.RetentionInterval }, time.Millisecond)},
-	{"offsets.retention.minutes", time.Minute, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.OffsetsRetention }, time.Minute)},
-	{"producer.id.expiration.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.ProducerExpiry }, time.Millisecond)},
-	{"transaction.max.timeout.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.TransactionMaxTimeout }, time.Millisecond)},
-	{"transactional.id.expiration.ms", time.Millisecond, 1, math.MaxInt32, lengthOf(func(o *Options) *time.Duration { return &o.TransactionalIDExpiry }, time.Millisecond)},
+	length("group.min.session.timeout.ms", time.Millisecond, 1, func(o *Options) *time.Duration { return &o.MinSessionTimeout }),
+	length("log.retention.check.interval.ms", time.Millisecond, 1, func(o *Options) *time.Duration { return &o.RetentionInterval }),
+	length("offsets.retention.minutes", time.Minute, 1, func(o *Options) *time.Duration { return &o.OffsetsRetention }),
+	length("producer.id.expiration.ms", time.Millisecond, 1, func(o *Options) *time.Duration { return &o.ProducerExpiry }),
+	length("transaction.max.timeout.ms", time.Millisecond, 1, func(o *Options) *time.Duration { return &o.TransactionMaxTimeout }),
+	length("transactional.id.expiration.ms", time.Millisecond, 1, func(o *Options) *time.Duration { return &o.TransactionalIDExpiry }),
 }
 
 // elsewhere are settings of the node that are given in another way, or not at all.

@@ -158,11 +158,19 @@ func (b *Batch) Clone() *Batch {
 	return c
 }
 
-// View makes b rows [from, to) of src without copying values; see Vector.View.
+// View makes b rows [from, to) of src without copying values; see Vector.View. Late columns stay late.
 func (b *Batch) View(src *Batch, from, to int) {
 	b.resize(len(src.Cols))
 	for i, c := range src.Cols {
+		if c == nil {
+			b.Cols[i] = nil
+			continue
+		}
 		b.Cols[i].View(c, from, to)
+	}
+	b.Late = nil
+	if src.Late != nil {
+		b.Late = &lateView{of: src.Late, from: from, n: to - from}
 	}
 	if src.Weights != nil {
 		b.Weights, b.view = src.Weights[from:to:to], true

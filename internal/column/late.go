@@ -7,3 +7,30 @@ type Late interface {
 	// called for as long as the batch is valid.
 	Make(i int, rows []int32, dst *Vector)
 }
+
+// lateView makes late columns of some rows of a batch.
+type lateView struct {
+	of   Late
+	from int
+	n    int
+	rows []int32
+}
+
+// Make implements Late.
+func (v *lateView) Make(col int, rows []int32, dst *Vector) {
+	v.rows = RowsBehind(v.rows[:0], rows, v.from, v.n)
+	v.of.Make(col, v.rows, dst)
+}
+
+// RowsBehind appends to dst what rows of n rows behind the first from ones are in the whole; nil are all n.
+func RowsBehind(dst, rows []int32, from, n int) []int32 {
+	if rows == nil {
+		for row := range n {
+			dst = append(dst, int32(from+row))
+		}
+	}
+	for _, row := range rows {
+		dst = append(dst, int32(from)+row)
+	}
+	return dst
+}

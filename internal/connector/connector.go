@@ -106,15 +106,7 @@ func (r *Rows) Part(of *Rows, from, to int) {
 	if of.Make != nil {
 		var all []int32
 		r.Make = func(i int, rows []int32, dst *column.Vector) {
-			all = all[:0]
-			if rows == nil {
-				for row := range to - from {
-					all = append(all, int32(from+row))
-				}
-			}
-			for _, row := range rows {
-				all = append(all, int32(from)+row)
-			}
+			all = column.RowsBehind(all[:0], rows, from, to-from)
 			of.Make(i, all, dst)
 		}
 	}

@@ -214,7 +214,17 @@ func (c *collect) keep(b *column.Batch) error {
 		return err
 	}
 	c.bytes += size
-	k := b.Clone()
+	if err := c.add(b.Clone()); err != nil {
+		return err
+	}
+	if c.bytes > min(pruneBytes, c.o.memory.Left()/4) && c.upTo < 1<<32 && int64(len(c.at)) > 2*c.upTo {
+		return c.prune()
+	}
+	return nil
+}
+
+// add keeps a batch, for which the memory was taken, with the places and keys of its rows, each as often as its weight says.
+func (c *collect) add(k *column.Batch) error {
 	c.kept = append(c.kept, k)
 	for row := range k.Len {
 		w := k.Weight(row)
@@ -227,9 +237,6 @@ func (c *collect) keep(b *column.Batch) error {
 				return err
 			}
 		}
-	}
-	if c.bytes > min(pruneBytes, c.o.memory.Left()/4) && c.upTo < 1<<32 && int64(len(c.at)) > 2*c.upTo {
-		return c.prune()
 	}
 	return nil
 }
@@ -308,12 +315,8 @@ func (c *collect) prune() error {
 			return err
 		}
 		c.bytes += size
-		c.kept = append(c.kept, k)
-		for row := range k.Len {
-			c.at = append(c.at, place{int32(len(c.kept) - 1), int32(row)})
-			if err := c.addKey(k, row); err != nil {
-				return err
-			}
+		if err := c.add(k); err != nil {
+			return err
 		}
 	}
 	c.o.memory.Give(old.bytes + int64(cap(old.keys.Data)))

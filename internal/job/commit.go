@@ -107,9 +107,9 @@ func (x *island) finishCommit(now time.Time) {
 	x.m.metrics.recordsRead.Add(float64(x.read))
 	x.evict(lsn)
 	if x.ahead += x.computed.Sub(x.started) / preloadShare; x.ahead >= preloadSpan {
-		begun := time.Now()
+		begun := x.m.o.Clock.Now()
 		x.preload(0)
-		x.ahead -= time.Since(begun)
+		x.ahead -= x.m.o.Clock.Now().Sub(begun)
 	}
 	select {
 	case x.m.unpublished <- struct{}{}:
@@ -361,7 +361,7 @@ const (
 // there is more to do.
 func (x *island) preload(spend time.Duration) bool {
 	inTurn := x.m.o.Seed != 0
-	for begun := time.Now(); ; {
+	for begun := x.m.o.Clock.Now(); ; {
 		more, err := state.Preload(x.tables, preloadRows, inTurn)
 		if err != nil {
 			x.m.log.Warn("reading rows of state ahead", "err", err)
@@ -369,7 +369,7 @@ func (x *island) preload(spend time.Duration) bool {
 		if !more {
 			return false
 		}
-		if inTurn || time.Since(begun) > spend {
+		if inTurn || x.m.o.Clock.Now().Sub(begun) > spend {
 			return true
 		}
 	}

@@ -80,7 +80,10 @@ func (tb *table) readAhead(n int) error {
 		if first || !bytes.Equal(key, last) {
 			if at >= n {
 				tb.preload.from = append([]byte{}, key...)
-				return tb.wrapNil("read rows ahead", it.Close())
+				if err := it.Close(); err != nil {
+					return tb.wrap("read rows ahead", err)
+				}
+				return nil
 			}
 			last, first = append(last[:0:0], key...), false
 			w = tb.partAhead(key)
@@ -98,13 +101,6 @@ func (tb *table) readAhead(n int) error {
 		w.known = true
 	}
 	tb.preload = preload{ended: true}
-	return nil
-}
-
-func (tb *table) wrapNil(doing string, err error) error {
-	if err != nil {
-		return tb.wrap(doing, err)
-	}
 	return nil
 }
 

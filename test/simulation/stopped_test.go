@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/leat-io/leat/internal/job"
 )
@@ -29,14 +28,7 @@ func TestAJobThatStopsShowsNothingTooSoon(t *testing.T) {
 	}
 
 	inserted := n.begin("INSERT INTO t VALUES (1, 9e131071), (2, 9e131071)") // their sum is no numeric any more
-	for !stopped() {
-		if n.ctx.Err() != nil {
-			t.Fatal("the view does not stop")
-		}
-		n.core.Journal.Step()
-		n.core.Jobs.Step(n.now.Now())
-		n.now.Advance(time.Millisecond)
-	}
+	n.step(stopped)
 	// The epoch has run. Its unit is ordered, and not written.
 	ctx, cancel := context.WithCancel(n.ctx)
 	cancel()

@@ -151,24 +151,37 @@ func (h *held) clear(t *state.Tables) {
 
 // add brings the rows of b into their groups: now, or, if groups may have to be read from the database, together with those that come
 // after them.
-func (a *Aggregate) add(b *column.Batch) error {
-	if a.rowsHeld.rows.Len == 0 && a.groups.Complete() {
-		return a.update(b)
+func (a *Aggregate) add(b *column.Batch) error { return a.take(&a.rowsHeld, b, a.update) }
+
+// take gives update the rows of b, or keeps them with those that are held.
+func (a *Aggregate) take(h *held, b *column.Batch, update func(*column.Batch) error) error {
+	if h.rows.Len == 0 && a.groups.Complete() {
+		return update(b)
 	}
-	if !a.rowsHeld.hold(a.env.Tables, b) {
+	if !h.hold(a.env.Tables, b) {
 		return nil
 	}
-	return a.updateHeld()
+	return a.release(h, update)
 }
 
-// updateHeld brings the rows that add has kept into their groups.
-func (a *Aggregate) updateHeld() error {
-	if a.rowsHeld.rows.Len == 0 {
+// release gives update the rows that are held.
+func (a *Aggregate) release(h *held, update func(*column.Batch) error) error {
+	if h.rows.Len == 0 {
 		return nil
 	}
-	err := a.update(&a.rowsHeld.rows)
-	a.rowsHeld.clear(a.env.Tables)
+	err := update(&h.rows)
+	h.clear(a.env.Tables)
 	return err
+}
+
+// probe finds the groups of the n keys in skey; room for their values is made, too.
+func (a *Aggregate) probe(n int) ([]state.Ref, error) {
+	if cap(a.refs) < n {
+		a.refs = make([]state.Ref, max(n, column.MaxRows))
+		a.vals = make([][]byte, max(n, column.MaxRows))
+	}
+	refs := a.refs[:n]
+	return refs, a.groups.Probe(&a.skey, refs)
 }
 
 // update brings the rows of b into their groups.
@@ -185,14 +198,11 @@ func (a *Aggregate) update(b *column.Batch) error {
 		rowenc.AppendKeys(&a.keys, b, a.keyOf)
 	}
 	a.skey = state.Keys{Data: a.keys.Data, Off: a.keys.Off}
-	if cap(a.refs) < b.Len {
-		a.refs = make([]state.Ref, max(b.Len, column.MaxRows))
-		a.vals = make([][]byte, max(b.Len, column.MaxRows))
-	}
-	refs, vals := a.refs[:b.Len], a.vals[:b.Len]
-	if err := a.groups.Probe(&a.skey, refs); err != nil {
+	refs, err := a.probe(b.Len)
+	if err != nil {
 		return err
 	}
+	vals := a.vals[:b.Len]
 	if a.tails == 0 {
 		for i, r := range refs {
 			vals[i], _ = a.groups.Fixed(r, a.fixed)
@@ -284,10 +294,10 @@ const (
 // EndEpoch is operator.Operator's.
 func (a *Aggregate) EndEpoch(e *operator.Epoch, out operator.Output) (bool, error) {
 	if a.phase == phasePrepare {
-		if err := a.updateHeld(); err != nil {
+		if err := a.release(&a.rowsHeld, a.update); err != nil {
 			return false, err
 		}
-		if err := a.mergeHeld(); err != nil {
+		if err := a.release(&a.partsHeld, a.mergePartials); err != nil {
 			return false, err
 		}
 		if a.global && e.First && a.env.Worker == 0 {

@@ -15,23 +15,7 @@ func keysOf(b *column.Batch) state.Keys {
 
 // addPartials is add of partial rows.
 func (a *Aggregate) addPartials(b *column.Batch) error {
-	if a.partsHeld.rows.Len == 0 && a.groups.Complete() {
-		return a.mergePartials(b)
-	}
-	if !a.partsHeld.hold(a.env.Tables, b) {
-		return nil
-	}
-	return a.mergeHeld()
-}
-
-// mergeHeld merges the partial rows that addPartials has kept.
-func (a *Aggregate) mergeHeld() error {
-	if a.partsHeld.rows.Len == 0 {
-		return nil
-	}
-	err := a.mergePartials(&a.partsHeld.rows)
-	a.partsHeld.clear(a.env.Tables)
-	return err
+	return a.take(&a.partsHeld, b, a.mergePartials)
 }
 
 // mergePartials merges partial rows into their groups.
@@ -40,12 +24,8 @@ func (a *Aggregate) mergePartials(b *column.Batch) error {
 		return nil
 	}
 	a.skey = keysOf(b)
-	if cap(a.refs) < b.Len {
-		a.refs = make([]state.Ref, max(b.Len, column.MaxRows))
-		a.vals = make([][]byte, max(b.Len, column.MaxRows))
-	}
-	refs := a.refs[:b.Len]
-	if err := a.groups.Probe(&a.skey, refs); err != nil {
+	refs, err := a.probe(b.Len)
+	if err != nil {
 		return err
 	}
 	if a.tails == 0 {
@@ -71,7 +51,6 @@ func (a *Aggregate) mergePartials(b *column.Batch) error {
 				continue
 			}
 			old, _ := section(a.groups.Value(r), a.fixed, c.section)
-			var err error
 			if a.body, err = c.sec.merge(a.body[:0], old, part); err != nil {
 				return err
 			}

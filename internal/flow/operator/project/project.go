@@ -20,8 +20,8 @@ type Project struct {
 	weights  []int64
 	out      column.Batch
 	kept     column.Batch
-	few      int // rows that are taken at a time, 0: all of a batch
-	part     part
+	few      int          // rows that are taken at a time, 0: all of a batch
+	part     column.Batch // those
 }
 
 // New makes a projection of rows of the given types. filter, or exprs, is nil where there is none: all rows, all columns.
@@ -55,8 +55,8 @@ func (p *Project) Push(_ int, b *column.Batch, out operator.Output) (bool, error
 	for from := 0; from < b.Len; {
 		to := min(from+p.few, b.Len)
 		failed := p.env.Counts.Failed
-		p.part.take(b, from, to)
-		err := p.pass(&p.part.batch, out)
+		p.part.View(b, from, to)
+		err := p.pass(&p.part, out)
 		switch {
 		case err == expr.ErrSplit && to-from > 1:
 			p.env.Counts.Failed = failed
@@ -97,50 +97,6 @@ func (p *Project) pass(b *column.Batch, out operator.Output) error {
 	p.left = p.env.Drop(&p.errs, p.out.Len, p.left[:0])
 	p.kept.Gather(&p.out, p.left)
 	return out.Push(&p.kept)
-}
-
-// part is some rows of a batch.
-type part struct {
-	batch column.Batch
-	late  column.Late
-	from  int
-	rows  []int32
-}
-
-func (p *part) take(b *column.Batch, from, to int) {
-	p.from, p.late, p.batch.Late = from, b.Late, nil
-	if b.Late == nil {
-		p.batch.View(b, from, to)
-		return
-	}
-	p.batch.Cols, p.batch.Weights, p.batch.Len = p.batch.Cols[:0], nil, to-from
-	for _, c := range b.Cols {
-		if c == nil {
-			p.batch.Cols = append(p.batch.Cols, nil)
-			continue
-		}
-		v := &column.Vector{}
-		v.View(c, from, to)
-		p.batch.Cols = append(p.batch.Cols, v)
-	}
-	if b.Weights != nil {
-		p.batch.Weights = b.Weights[from:to:to]
-	}
-	p.batch.Late = p
-}
-
-// Make is column.Late's.
-func (p *part) Make(i int, rows []int32, dst *column.Vector) {
-	p.rows = p.rows[:0]
-	if rows == nil {
-		for row := range p.batch.Len {
-			p.rows = append(p.rows, int32(p.from+row))
-		}
-	}
-	for _, row := range rows {
-		p.rows = append(p.rows, int32(p.from)+row)
-	}
-	p.late.Make(i, p.rows, dst)
 }
 
 // narrow leaves the rows that pass the filter, and says whether there are any.
